@@ -96,7 +96,7 @@ class Cluster:
         request, tried = make_request(task, submission), list[str]()
         while True:
             worker = self._take_worker(tried)
-            reply = self._ask(worker, request)
+            reply = self._ask_worker(worker, request)
             result = self._note_reply(worker, reply)
             if result or "failed" in reply:
                 tried.append(worker.address)
@@ -111,7 +111,7 @@ class Cluster:
 
     def stop(self) -> None:
         """Wait for no worker any more."""
-        self._end("it was stopped")
+        self._remember_end("it was stopped")
 
     def close(self) -> None:
         """End the connection; the workers stay."""
@@ -120,7 +120,7 @@ class Cluster:
         with suppress(Exception):  # nobody answers, or it was closed before
             self._client.close(timeout=2)
 
-    def _end(self, why: str) -> None:
+    def _remember_end(self, why: str) -> None:
         self._ended = self._ended or why
 
     def _raise_if_ended(self) -> None:
@@ -132,7 +132,7 @@ class Cluster:
         with self._freed:
             while True:
                 self._raise_if_ended()
-                judging = self._list_judging()
+                judging = self._list_judging_workers()
                 wanted = [each for each in judging if each.address not in tried] or judging
                 worker = max(wanted, key=lambda each: each.seats - each.busy, default=None)
                 if worker and worker.busy < worker.seats:
@@ -140,11 +140,11 @@ class Cluster:
                     return worker
                 self._freed.wait(LOOK)
 
-    def _ask(self, worker: _Worker, request: bytes) -> Mapping[str, Any]:
+    def _ask_worker(self, worker: _Worker, request: bytes) -> Mapping[str, Any]:
         """Ask a worker; nothing where only the connection was lost, and ``failed`` where the worker was."""
         done = threading.Event()
         try:
-            future = self._submit(worker, request)
+            future = self._submit_request(worker, request)
             future.add_done_callback(lambda _: done.set())
             while not done.wait(LOOK):
                 self._raise_if_ended()
@@ -157,7 +157,7 @@ class Cluster:
             time.sleep(LOOK)
             return {}
 
-    def _submit(self, worker: _Worker, request: bytes) -> Future[bytes]:
+    def _submit_request(self, worker: _Worker, request: bytes) -> Future[bytes]:
         # dask's own executor of concurrent.futures leaves a Future pending for ever where the result of a task that
         # has ended is lost with the connection
         return self._client.submit(
@@ -168,25 +168,25 @@ class Cluster:
         """The result in a reply, if there is one; the worker can get another task, unless it should not."""
         result: Result | None = reply.get("result")
         if "refused" in reply:
-            self._dismiss(worker, reply["refused"])
+            self._dismiss_worker(worker, reply["refused"])
         if result and result.status != "error":
             worker.streak = max(worker.streak, 0) + 1
         elif result or "failed" in reply:
             worker.streak = min(worker.streak, 0) - 1
             why = result.reason if result else reply["failed"]
-            if worker.streak <= -MOST_FAILURES and any(each.streak > 0 for each in self._list_judging()):
-                self._dismiss(worker, f"it failed {-worker.streak} times, and others do not ({why})")
+            if worker.streak <= -MOST_FAILURES and any(each.streak > 0 for each in self._list_judging_workers()):
+                self._dismiss_worker(worker, f"it failed {-worker.streak} times, and others do not ({why})")
         with self._freed:
             worker.busy -= 1
             self._freed.notify_all()
         return result
 
-    def _dismiss(self, worker: _Worker, why: str) -> None:
+    def _dismiss_worker(self, worker: _Worker, why: str) -> None:
         is_news, worker.may_judge = worker.may_judge or worker.question, False
         if is_news:
             self._report(make_one_line(f"{worker} grades nothing: {why}."))
 
-    def _list_judging(self) -> list[_Worker]:
+    def _list_judging_workers(self) -> list[_Worker]:
         return [each for each in list(self._workers.values()) if each.may_judge and not each.gone]
 
     def _watch_workers(self) -> None:
@@ -195,25 +195,25 @@ class Cluster:
         silence = _read_connection_timeout()
         while not self._closing.wait(LOOK) and not self._ended:
             try:
-                self._update(_query_scheduler(self._client, "ncores", silence))
+                self._update_workers(_query_scheduler(self._client, "ncores", silence))
                 heard = time.monotonic()
             except Exception:  # whatever a connection that is lost, or half lost, raises
                 if self._client.status == "closed" or time.monotonic() - heard > silence:
-                    self._end(f"the scheduler at {self._address} does not answer any more. {GOES_ON}")
+                    self._remember_end(f"the scheduler at {self._address} does not answer any more. {GOES_ON}")
                 continue
             here = [each for each in self._workers.values() if not each.gone]
             if any(each.may_judge or each.question for each in here):
                 useful = heard
             elif heard - useful > (BEGINNING if here and not self._had_any else PATIENCE):
                 what = "every worker there refused to grade" if here else "no worker is connected to it"
-                self._end(f"the scheduler at {self._address} is of no use: {what}. {GOES_ON}")
+                self._remember_end(f"the scheduler at {self._address} is of no use: {what}. {GOES_ON}")
 
-    def _update(self, present: Mapping[str, int]) -> None:
+    def _update_workers(self, present: Mapping[str, int]) -> None:
         """Ask workers that are new whether they may judge; note which were lost, and what the others reply."""
         for address, seats in present.items():
             if address not in self._workers or self._workers[address].gone:
                 worker = self._workers[address] = _Worker(address, seats)
-                worker.question = self._submit(worker, make_request(self._task))
+                worker.question = self._submit_request(worker, make_request(self._task))
         for worker in list(self._workers.values()):
             if worker.address not in present and not worker.gone:
                 worker.gone, worker.question = True, None
@@ -221,12 +221,12 @@ class Cluster:
                     self._report(f"{worker} was lost; what it had in hand goes to others.")
             elif worker.question and worker.question.done():
                 reply = _read_reply(worker.question)
-                self._admit(worker, reply)
+                self._admit_worker(worker, reply)
 
-    def _admit(self, worker: _Worker, reply: Mapping[str, Any]) -> None:
+    def _admit_worker(self, worker: _Worker, reply: Mapping[str, Any]) -> None:
         """Let a worker judge, if its reply speaks for it; where the reply was lost, ask again."""
         if not reply:
-            worker.question = self._submit(worker, make_request(self._task))
+            worker.question = self._submit_request(worker, make_request(self._task))
             return
         worker.host = str(reply.get("host", ""))
         lack = reply.get("refused")
@@ -235,7 +235,7 @@ class Cluster:
                 f"it does not say what it has installed ({failed}); is the same version of the course installed there?"
             )
         if lack:
-            self._dismiss(worker, lack)
+            self._dismiss_worker(worker, lack)
         else:
             worker.may_judge = self._had_any = True
         worker.question = None

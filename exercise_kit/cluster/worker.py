@@ -49,7 +49,7 @@ class Needs:
     folder: str
     checks: str
     code: str
-    find_versions: tuple[tuple[str, str | None], ...]
+    versions: tuple[tuple[str, str | None], ...]
     sandboxed: bool
     limits: Limits
 

@@ -189,7 +189,7 @@ class Rule:
             return True
         return name.startswith("torch.") and not name.startswith(_HOLDS_ANSWERS)
 
-    def withheld_functions(self) -> dict[str, Any]:
+    def list_withheld_functions(self) -> dict[str, Any]:
         """List what refuses where an answer is graded, as :mod:`exercise_kit.worker.withheld_functions` takes it."""
         allowed = None if self.libraries else [*_LIBRARIES, *self.names]
         return {"own": list(self.others), "denied": [] if self.parts else list(self.answers), "allowed": allowed}

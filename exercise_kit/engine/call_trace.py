@@ -86,7 +86,7 @@ class Watch:
         turns = self._turns
         noting = turns[-1][1] if turns else False
         if event == "call":
-            kind, name = self._classify_once(frame.f_code)
+            kind, name = self._classify_code(frame.f_code)
             if kind is _STUDENTS:
                 self._names[name] = None
                 if not noting:
@@ -106,7 +106,7 @@ class Watch:
         ):
             self._names[f"torch.ops.aten.{name}"] = None
 
-    def _classify_once(self, code: CodeType) -> tuple[str, str]:
+    def _classify_code(self, code: CodeType) -> tuple[str, str]:
         known = self._kinds.get(id(code))
         if known is None:
             self._kinds[id(code)] = known = (code, *_find_owner_and_name(code, self._folders))

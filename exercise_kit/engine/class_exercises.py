@@ -132,22 +132,22 @@ class ClassExercises:
     @property
     def exercises(self) -> Mapping[str, Exercise]:
         """By name; those that cannot be used among them, where a lesson asks for them."""
-        return self._loaded[0]
+        return self._exercises_and_problems[0]
 
     @property
     def problems(self) -> Mapping[str, str]:
         """By the names of files without ".py" why they cannot be used, with file and line."""
-        return self._loaded[1]
+        return self._exercises_and_problems[1]
 
     @property
     def answers(self) -> Mapping[str, tuple[Callable[..., Any], ...]]:
         """The right objects of each exercise, out of its lesson: for the judge alone."""
-        return self._answered[0]
+        return self._answers_and_problems[0]
 
     @property
     def problems_of_answers(self) -> Mapping[str, str]:
         """By the names of exercises why their lesson gives no right answer, with file and line."""
-        return self._answered[1]
+        return self._answers_and_problems[1]
 
     def map_exercises_to_lessons(self) -> Mapping[str, str]:
         """The exercises that the class's own lessons ask for → the lesson."""
@@ -158,7 +158,7 @@ class ClassExercises:
         return found
 
     @cached_property
-    def _loaded(self) -> tuple[dict[str, Exercise], dict[str, str]]:
+    def _exercises_and_problems(self) -> tuple[dict[str, Exercise], dict[str, str]]:
         from exercise_kit.engine.exercise import Exercise  # with torch
 
         exercises: dict[str, Exercise] = {}
@@ -195,7 +195,7 @@ class ClassExercises:
         return found if found.checks else f"{where}: {name} has no public check; write one below @{name}.check"
 
     @cached_property
-    def _answered(self) -> tuple[dict[str, tuple[Callable[..., Any], ...]], dict[str, str]]:
+    def _answers_and_problems(self) -> tuple[dict[str, tuple[Callable[..., Any], ...]], dict[str, str]]:
         from exercise_kit.engine.lesson_answers import load_right_objects
 
         answers: dict[str, tuple[Callable[..., Any], ...]] = {}

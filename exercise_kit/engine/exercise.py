@@ -228,7 +228,7 @@ class Exercise:
         lists = self.checks, self.misconceptions
         return Exercise(name, lesson or self.lesson, objects, self.is_class, *lists, graded_only=self.graded_only)
 
-    def graded_checks(self, original: Exercise | None = None) -> tuple[Check, ...]:
+    def list_graded_checks(self, original: Exercise | None = None) -> tuple[Check, ...]:
         """List what grading asks, as it asks it: by names that begin with "test_", each ``worth`` its points here.
 
         In the order of ``check``, and behind that what grading alone asks. A check without points is asked as well, so
@@ -360,13 +360,13 @@ class Exercise:
 
         def register_mistake(wrong: Implementation) -> Implementation:
             name, explanation = _split_name_into_words(wrong.__name__), " ".join((wrong.__doc__ or "").split())
-            cause, seen = self.cause_of(name, explanation, question, section, in_training, wrong.__module__)
+            cause, seen = self.make_cause(name, explanation, question, section, in_training, wrong.__module__)
             self.misconceptions.append(Misconception(cause, (*before, wrong, *after), seen, len(before), holds))
             return wrong
 
         return register_mistake
 
-    def cause_of(
+    def make_cause(
         self, name: str, explanation: str, question: str, section: str, training: InTraining | None, module: str = ""
     ) -> tuple[Cause, TrainingEffect]:
         """The words of a known mistake, and what is seen of it in training.

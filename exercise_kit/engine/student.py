@@ -109,7 +109,7 @@ class Student:
         """The exception that the (first) function raises on ``inputs``, None when it returns."""
         answer = self._backend.call(self.name, inputs)
         if answer.raised is None:
-            self._keep(answer.result, self.name, inputs)
+            self._record_plain_answer(answer.result, self.name, inputs)
             return None
         if answer.raised.is_a("NotImplementedError"):
             raise make_failure(self.name, answer.raised, inputs, NO_OPTIONS)
@@ -138,7 +138,7 @@ class Student:
             The fixture's notes.
         """
         answer = self._run_fixture(self.name, fixture, fields)
-        notes = {name: self._note_fixture(each, fields) for name, each in answer.result.items()}
+        notes = {name: self._make_fixture_note_plain(each, fields) for name, each in answer.result.items()}
         self.note(tuple((name, _convert_note_for_record(notes[name])) for name in judged or notes))
         return notes
 
@@ -155,7 +155,7 @@ class Student:
         used = {each: module for each, module in known.items() if each != name and re.search(rf"\b{each}\b", source)}
         answer = self._run_fixture(name, "example", {"name": name, "source": source, "imports": used})
         begin = len(self.record)
-        values = [self._keep(each, name, ()) for each in answer.result["values"]]
+        values = [self._record_plain_answer(each, name, ()) for each in answer.result["values"]]
         self.record[begin:] = map(_convert_ints_to_floats, self.record[begin:])
         return values
 
@@ -174,18 +174,18 @@ class Student:
             self.note(("raised", make_fingerprint(answer.raised)))
             raise make_failure(name, answer.raised, inputs, options)
         self.changed_inputs += [format_shape(inputs[number]) for number in answer.changed]
-        return self._keep(answer.result, name, inputs)
+        return self._record_plain_answer(answer.result, name, inputs)
 
-    def _note_fixture(self, note: Any, fields: Mapping[str, Any]) -> Any:
+    def _make_fixture_note_plain(self, note: Any, fields: Mapping[str, Any]) -> Any:
         if isinstance(note, dict):
-            return {name: self._note_fixture(each, fields) for name, each in note.items()}
+            return {name: self._make_fixture_note_plain(each, fields) for name, each in note.items()}
         try:
             return make_tensors_plain(note, self.name, (torch.empty(0, device=fields.get("device", "cpu")),))
         except Failure as odd:
             self.note(("returned", odd.seen))
             raise
 
-    def _keep(self, result: Any, name: str, inputs: tuple[Any, ...]) -> Any:
+    def _record_plain_answer(self, result: Any, name: str, inputs: tuple[Any, ...]) -> Any:
         """Write an answer down and give it back with plain tensors; Failure when those cannot be compared."""
         try:
             answer = make_tensors_plain(result, name, inputs)
@@ -296,7 +296,7 @@ class StudentModule:
         self._student.note(("gradients", take_snapshot(tuple(sorted(gradients.items())))))
         return gradients
 
-    def without_gradient(self, output: Tensor) -> list[str]:
+    def list_parameters_without_gradient(self, output: Tensor) -> list[str]:
         """Names of the parameters that ``output`` does not depend on, by a backward pass of random cotangents."""
         gradients = self._compute_gradients(output)
         names = [name for name, gradient in gradients.items() if gradient is None or not gradient.any()]

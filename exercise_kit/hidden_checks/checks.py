@@ -58,7 +58,7 @@ class HiddenChecks:
         own = course().own
         self.problems = {name: each.problem for name, each in own.exercises.items() if each.problem} if own else {}
         self.problems |= own.problems_of_answers if own else {}
-        added = self._read_added(folder)
+        added = self._read_added_checks(folder)
         known = {name: (*_list_graded_checks(name), *added.get(name, ())) for name in course().exercises}
         self._checks = {
             name: checks
@@ -71,7 +71,7 @@ class HiddenChecks:
                 self.problems.setdefault(name, f"{EXERCISES}/{name}.py: {words}")
         self._refusals: dict[tuple[str, str, bytes], str] = {}  # what the reference was asked
 
-    def _read_added(self, folder: Path) -> dict[str, list[Check]]:
+    def _read_added_checks(self, folder: Path) -> dict[str, list[Check]]:
         """The checks in a folder; a file that cannot be used stops the exercises that it is about."""
         if not folder.is_dir():
             raise HiddenChecksError(f"{folder}: there is no such folder")
@@ -107,21 +107,21 @@ class HiddenChecks:
         """
         probe = Probe(derive_seed(key, exercise, check.name))
         with _capture_output() as printed:
-            outcome = evaluate_check(check, student, probe, self._offer(exercise, student, probe))
+            outcome = evaluate_check(check, student, probe, self._make_given(exercise, student, probe))
         outcome = replace(outcome, log=printed.getvalue())
         error = outcome.failure.error if outcome.failure else None
         if is_out_of_memory(error):
             raise MemoryError from error
         broke = ""
         if outcome.failure and not outcome.result.unwritten:
-            broke = self._find_refusal(exercise, check, key)
+            broke = self._find_reference_failure(exercise, check, key)
         if broke:
             outcome = replace(outcome, result=make_check_result(check, Undecided(WRONG_CHECK)), broke=broke)
         if raised := error or (outcome.failure.__cause__ if outcome.failure else None):
             outcome = replace(outcome, log=outcome.log + _format_traceback(check, raised))
         return outcome
 
-    def _find_refusal(self, exercise: str, check: Check, key: bytes) -> str:
+    def _find_reference_failure(self, exercise: str, check: Check, key: bytes) -> str:
         """Say how a check fails the reference too, on the same draws, with its place; "" where it does not.
 
         So a check that is wrong itself, or that this machine cannot decide, costs nobody a point.
@@ -130,7 +130,7 @@ class HiddenChecks:
         if of not in self._refusals:
             student, probe = make_reference_student(exercise), Probe(derive_seed(key, exercise, check.name))
             with _capture_output():
-                found = evaluate_check(check, student, probe, self._offer(exercise, student, probe))
+                found = evaluate_check(check, student, probe, self._make_given(exercise, student, probe))
             failure, folder = found.failure, check.file.parent
             if failure and failure.error:
                 place = f"{folder.name}/{describe_error_with_line(failure.error, folder, check.file.name)}"
@@ -139,7 +139,7 @@ class HiddenChecks:
                 self._refusals[of] = f"{check.place} {REFUSES}. {found.result.message}" if failure else ""
         return self._refusals[of]
 
-    def _offer(self, exercise: str, student: Student, probe: Probe) -> Given:
+    def _make_given(self, exercise: str, student: Student, probe: Probe) -> Given:
         """Make what a check names beside student and probe."""
 
         def make_results_fixture() -> object:
@@ -191,7 +191,7 @@ def make_reference_student(exercise: str) -> Student:
 
 def _list_graded_checks(name: str) -> tuple[Check, ...]:
     exercise = course().exercises[name]
-    return exercise.graded_checks(course().exercises.get(exercise.variant_of))
+    return exercise.list_graded_checks(course().exercises.get(exercise.variant_of))
 
 
 def _find_exercises(file: Path) -> Collection[str]:

@@ -100,7 +100,7 @@ class SubmissionWorkers:
                 self._have_run = True
         return self._worker
 
-    def after_failure(self) -> Worker:
+    def replace_after_failure(self) -> Worker:
         """A fresh worker after the grader's own failure, which does not count against the submission."""
         self._made -= 1
         return self.ready(self._withheld)
@@ -132,7 +132,7 @@ class SubmissionWorkers:
         what = f"{exercise}: its code" if lost.cell is None else self._name_cell(lost.cell)
         self._findings.flag(flag, exercise, f"{what} {lost.words}")
 
-    def cell_failure(self, cell: int | None) -> tuple[str, str]:
+    def describe_cell_failure(self, cell: int | None) -> tuple[str, str]:
         """Say what became of a cell, as the end of a sentence, and the exception's words."""
         if cell in self._left_out:
             return f": the cell {self._left_out[cell]}", ""

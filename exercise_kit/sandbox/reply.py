@@ -126,19 +126,19 @@ class Reply:
     def of(self, key: str, *kinds: type) -> Any:
         """Return what it says about ``key``, which is one of these kinds of value."""
         value = self._said.get(key)
-        return value if isinstance(value, kinds) else self._refuse(key)
+        return value if isinstance(value, kinds) else self._raise_protocol_error(key)
 
     def read_list(self, key: str, count: int, *kinds: type) -> list[Any]:
         """``count`` values of these kinds under ``key``."""
         values = self.of(key, list, tuple)
         right = len(values) == count and all(isinstance(each, kinds) for each in values)
-        return list(values) if right else self._refuse(key)
+        return list(values) if right else self._raise_protocol_error(key)
 
     def read_dict(self, key: str, *kinds: type) -> dict[str, Any]:
         """Values of these kinds, by name, under ``key``."""
         values = self.of(key, dict)
         right = all(isinstance(name, str) and isinstance(each, kinds) for name, each in values.items())
-        return {quote_name(name): each for name, each in values.items()} if right else self._refuse(key)
+        return {quote_name(name): each for name, each in values.items()} if right else self._raise_protocol_error(key)
 
     @property
     def result(self) -> Any:
@@ -158,7 +158,7 @@ class Reply:
         ]
         same = self._said.get("same")
         if same is not None:
-            place = self._place(same, inputs)
+            place = self._read_input_index(same, inputs)
             if isinstance(left[place], nn.Module):
                 result = left[place]
             else:
@@ -171,10 +171,10 @@ class Reply:
             gradients=tuple(self.read_list("gradients", len(inputs), Tensor, type(None))) if gradients else (),
         )
 
-    def _place(self, number: object, inputs: Sequence[object]) -> int:
+    def _read_input_index(self, number: object, inputs: Sequence[object]) -> int:
         if type(number) is int and 0 <= number < len(inputs):
             return number
-        self._refuse("inputs")
+        self._raise_protocol_error("inputs")
 
     def _read_raised(self) -> Raised:
         claimed = self.of("raised", dict)
@@ -189,7 +189,7 @@ class Reply:
             _list_tensor_descriptions(claimed.get("tensors")),
         )
 
-    def _refuse(self, key: str) -> NoReturn:
+    def _raise_protocol_error(self, key: str) -> NoReturn:
         raise WorkerStopped(self._subject, "protocol", f"gave a reply that makes no sense, in what it says of {key}")
 
 

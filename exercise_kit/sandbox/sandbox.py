@@ -66,7 +66,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         used: Sequence[str] | None = None,
         withheld: str = "",
     ) -> None:
-        self._withheld: dict[str, Any] = FREE.withheld_functions()
+        self._withheld: dict[str, Any] = FREE.list_withheld_functions()
         self._called: dict[str, None] = {}
         self._answered: dict[str, None] = {}
         self._warm = warm
@@ -85,9 +85,9 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self._handshake()
         self.spent = 0.0
 
-    def hold_to(self, rule: Rule | None) -> None:
+    def apply_rule(self, rule: Rule | None) -> None:
         """Have the functions refuse that a rule does not allow, from here on; what was noted is forgotten."""
-        self._withheld = (rule or FREE).withheld_functions()
+        self._withheld = (rule or FREE).list_withheld_functions()
         self._called.clear()
         self._answered.clear()
 
@@ -111,7 +111,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
 
     def close(self) -> None:
         """End the process, whatever it does."""
-        self._end(0.0)
+        self._end_process(0.0)
 
     def run(self, cells: Sequence[CellSource], ended: Mapping[int, int] | None = None) -> Iterator[CellRun]:
         """Compile all cells, then run them in order, giving each when it has ended.
@@ -130,7 +130,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
                 self.request("compile", index=cell.index, source=text or cell.source, readable=text is not None)
         for cell in cells:
             with _blame_cell(cell):
-                run = self._run(cell, None if ended is None else ended.get(cell.index, _ALL))
+                run = self._run_cell(cell, None if ended is None else ended.get(cell.index, _ALL))
             yield run
 
     def lend(self, source: str) -> None:
@@ -162,7 +162,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         left = self._limits.total_seconds - self.spent
         return self._request(kind, seconds, fields, RequestClock(min(seconds, left), self._count_queued_seconds))
 
-    def _run(self, cell: CellSource, until: int | None) -> CellRun:
+    def _run_cell(self, cell: CellSource, until: int | None) -> CellRun:
         """Run one cell; one that is over its time is stopped from within, or it is the end of the worker."""
         limit, started = self._limits.cell_seconds, time.monotonic()
         fields = {"index": cell.index, "limit": limit, "until": until}
@@ -198,7 +198,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         except Late:
             raise self._mark_lost(make_timeout_loss(seconds)) from None
         except Closed:
-            raise self._mark_lost(make_exit_loss(*self._end(_PATIENCE))) from None
+            raise self._mark_lost(make_exit_loss(*self._end_process(_PATIENCE))) from None
         except WireError as error:
             raise self._mark_lost(make_protocol_loss(str(error))) from None
         except Exception as error:
@@ -271,10 +271,10 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         try:
             self._wire.receive(time.monotonic() + self._limits.start_seconds)
         except (Late, Closed, WireError) as error:
-            status, _ = self._end(_PATIENCE)
+            status, _ = self._end_process(_PATIENCE)
             raise WarmProcessLost(f"a worker did not start: {type(error).__name__}, status {status}") from None
 
-    def _end(self, patience: float) -> tuple[int | None, bool]:
+    def _end_process(self, patience: float) -> tuple[int | None, bool]:
         """End the process, which has ``patience`` seconds to do it; how it ended, and whether by itself."""
         if self._closed:
             return None, False

@@ -172,8 +172,8 @@ def test_what_a_lost_worker_had_in_hand_goes_to_one_that_joins(workers, task):
 def test_a_worker_that_comes_after_one_that_refuses_is_waited_for(workers, task):
     REPLIES.update({0: refusing, 1: refusing, "new": grading})
     connected, looks = Cluster(workers.scheduler_address, task, lambda text: None), []
-    update = connected._update
-    connected._update = lambda present: (update(present), looks.append(len(present)))
+    update = connected._update_workers
+    connected._update_workers = lambda present: (update(present), looks.append(len(present)))
     with ThreadPoolExecutor(1) as threads:
         found = threads.submit(connected.judge, task, submission())
         wait_until(lambda: len(looks) > 4 and not any(each.question for each in connected._workers.values()))

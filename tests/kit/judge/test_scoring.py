@@ -82,7 +82,7 @@ def test_what_follows_from_an_earlier_cause_earns_nothing_and_is_told_as_check_t
 
 def test_a_claim_that_needs_another_waits_for_it():
     """A check of `check` that has to pass first; a failure behind it says nothing of its own."""
-    first, second = EXERCISES["patchify"].graded_checks()[:2]
+    first, second = EXERCISES["patchify"].list_graded_checks()[:2]
     bound = [
         replace(
             make_outcome("fail", name=each.name, seen=each.name, reason=Reason.SHAPE), check=replace(each, worth=1.0)
@@ -97,7 +97,7 @@ def test_a_claim_that_needs_another_waits_for_it():
 
 def test_numbers_that_a_claim_has_found_wrong_decide_no_claim_of_another_sort():
     """'In training and in evaluation it gives the same tokens', and it does: they are other tokens than asked for."""
-    claim = EXERCISES["patchify"].graded_checks()[1]
+    claim = EXERCISES["patchify"].list_graded_checks()[1]
     right = make_outcome("fail", name=claim.name, seen="wrong numbers", reason=Reason.DIFFERENT)
     right = replace(right, check=claim)
     other, named, refusal = (

@@ -249,7 +249,13 @@ def test_gradients_and_state_are_the_same_here_and_there(worker):
         net.eval()
         first, second = net(torch.ones(2, 3).double(), twice=True)
         of_net = net.gradients(second * first.detach())
-        return *gradients, shapes, net.tensors(), of_net, net.without_gradient(net(torch.ones(2, 3).double()))
+        return (
+            *gradients,
+            shapes,
+            net.tensors(),
+            of_net,
+            net.list_parameters_without_gradient(net(torch.ones(2, 3).double())),
+        )
 
     def both(make):
         student = make(["layer"])

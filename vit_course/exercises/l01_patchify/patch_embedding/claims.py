@@ -95,7 +95,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
     module, weights = embedding(student, probe, images.shape[1], patch_size)
     expected = embedded(weights, images)
     output = expect_tensor(module(images), expected.shape, "the embedding")
-    if asleep := module.without_gradient(output):
+    if asleep := module.list_parameters_without_gradient(output):
         look = "Is the projection called in forward, and does what it gives end up in the result?"
         raise Failure(f"no gradient reaches {join_names(asleep)}", "one for each parameter", look)
 

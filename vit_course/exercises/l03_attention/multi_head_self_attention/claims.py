@@ -265,7 +265,7 @@ def shuffled_tokens_come_out_shuffled(student: Student, probe: Probe) -> None:
 def every_parameter_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches both Linears, and in qkv the rows of queries, keys and values."""
     module, _, x = some_pair(student, probe)
-    if names := module.without_gradient(expect_tensor(module(x), x.shape, "forward's output")):
+    if names := module.list_parameters_without_gradient(expect_tensor(module(x), x.shape, "forward's output")):
         look = "Is each of your Linears called in forward, and does what it gives end up in the result?"
         raise Failure(f"no gradient reaches {', '.join(names)}", "one for every parameter", look)
     gradient = module.gradients(module(x))["qkv.weight"]

@@ -344,7 +344,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
     module, weights = loaded(student, probe, config)
     images = images_for(probe, 3, config)
     output = expect_tensor(module(images), (3, config.num_classes), "the model's output")
-    if names := module.without_gradient(output):
+    if names := module.list_parameters_without_gradient(output):
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         raise Failure(
             f"no gradient reaches {', '.join(names[:3])}{more}",
