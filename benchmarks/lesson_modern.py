@@ -25,7 +25,7 @@ from arms import Log, conditions, parser_of, row
 from lesson_cifar import SEEDS, define_from_note
 from torch import Tensor, nn
 
-from exercise_kit.engine.lesson_answers import right_objects
+from exercise_kit.engine.lesson_answers import load_right_objects
 from vit_course.modern import ROTARY_BASE
 from vit_course.trained import trained_vit
 
@@ -41,7 +41,7 @@ SHORT = ("growth", "lengths_after", "largest_weights")
 
 def short_cells() -> dict[str, Callable[[], Any]]:
     """Return what the lesson's short cells print, by name: each is measured when it is called."""
-    growth, lengths_after, largest_weights = right_objects(LESSON, SHORT, "vit_course")
+    growth, lengths_after, largest_weights = load_right_objects(LESSON, SHORT, "vit_course")
     names = {"torch": torch, "F": F, "nn": nn, "math": math, "time": time, "device": "cpu"}
     speed_up = define_from_note("what_else", names)["speed_up"]
     depth = trained_vit().config.depth
@@ -73,7 +73,7 @@ def between(query: Tensor, key: Tensor, grid_size: tuple[int, int]) -> tuple[Ten
 def by_side(seed: int) -> dict[str, dict[str, float]]:
     """Accuracies of a plain and of a rotary model from a seed, by the size of the images that they are given."""
     names = ("by_side", "learn", "train", "ModernViT", "Arm", "Parts", "BASE")
-    measure, learn, train, model_class, arm, parts, base = right_objects(LESSON, names, "vit_course")
+    measure, learn, train, model_class, arm, parts, base = load_right_objects(LESSON, names, "vit_course")
     found = {}
     for name, one in {"plain": arm(), "rotary": arm(parts(rotary=True), replace(base, positions="none"))}.items():
         torch.manual_seed(seed)
@@ -89,7 +89,7 @@ def by_side(seed: int) -> dict[str, dict[str, float]]:
 def measure_painter(seed: int) -> dict[str, Any]:
     """A masked autoencoder from a seed: its loss, and how well a probe reads its encoder, trained and fresh."""
     names = ("learn_to_paint", "fresh_painter", "probed", "mean_token")
-    learn_to_paint, fresh_painter, probed, mean_token = right_objects(LESSON, names, "vit_course")
+    learn_to_paint, fresh_painter, probed, mean_token = load_right_objects(LESSON, names, "vit_course")
     started = time.perf_counter()
     painter, losses = learn_to_paint(seed)
     return {
@@ -103,7 +103,7 @@ def measure_painter(seed: int) -> dict[str, Any]:
 
 def pixels() -> dict[str, list[float]]:
     """Accuracy of a probe on pixels and its weight decay: the best one, and the one that is best for features."""
-    (probed,) = right_objects(LESSON, ("probed",), "vit_course")
+    (probed,) = load_right_objects(LESSON, ("probed",), "vit_course")
     each = {"best": probed(lambda images: images.flatten(1))}
     each["as features"] = probed(lambda images: images.flatten(1), decays=(0.001,))
     return {name: [round(number, 4) for number in found] for name, found in each.items()}
@@ -111,7 +111,7 @@ def pixels() -> dict[str, list[float]]:
 
 def blur() -> dict[str, float]:
     """The loss of a blur on hidden patches, by its width."""
-    (loss_of_blur,) = right_objects(LESSON, ("loss_of_blur",), "vit_course")
+    (loss_of_blur,) = load_right_objects(LESSON, ("loss_of_blur",), "vit_course")
     return {str(width): round(loss_of_blur(width), 4) for width in WIDTHS}
 
 

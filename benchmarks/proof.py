@@ -37,10 +37,10 @@ from exercise_kit.engine.diagnosis import Observe, Record  # noqa: E402
 from exercise_kit.engine.evaluate_check import Outcome  # noqa: E402
 from exercise_kit.engine.exercise import Check, Misconception  # noqa: E402
 from exercise_kit.engine.name_failures import name_failures  # noqa: E402
-from exercise_kit.engine.records import same_record  # noqa: E402
-from exercise_kit.engine.two_mistakes import Pair, pairs_of  # noqa: E402
+from exercise_kit.engine.records import is_same_record  # noqa: E402
+from exercise_kit.engine.two_mistakes import Pair, list_pairs  # noqa: E402
 from exercise_kit.engine.verdict import Verdict  # noqa: E402
-from exercise_kit.judge.replays import Replays, find_commonest  # noqa: E402
+from exercise_kit.judge.replays import Replays, find_commonest_misconception  # noqa: E402
 from tests.course.test_checks import right_variants_of  # noqa: E402
 from tests.course.test_distinguished import ALIKE_WHEN_GRADED  # noqa: E402
 from tests.our_hidden_checks import hidden_checks  # noqa: E402
@@ -68,7 +68,7 @@ class Diagnoses:
         self.exercise = exercise
         self._mutant_judge = mutant_judge
         self._replays = Replays(hidden_checks(), exercise, KEY)
-        self._pairs = pairs_of(EXERCISES[exercise])
+        self._pairs = list_pairs(EXERCISES[exercise])
 
     def of_unknown(self, wrong: Misconception) -> str | None:
         """The name that a misconception gets from a library without it."""
@@ -101,12 +101,12 @@ class Diagnoses:
         return hidden_checks().exercises()[self.exercise]
 
     def _name(self, outcomes: Sequence[Outcome], observe: Observe) -> str | None:
-        return find_commonest(name_failures(EXERCISES[self.exercise], outcomes, observe))
+        return find_commonest_misconception(name_failures(EXERCISES[self.exercise], outcomes, observe))
 
     def _same(self, wrong: Misconception, outcomes: Sequence[Outcome]) -> bool:
         for outcome in outcomes:
             failed, record = self._replays(wrong, outcome.check.name)
-            if failed != (outcome.result.verdict == Verdict.FAIL) or not same_record(record, outcome.record):
+            if failed != (outcome.result.verdict == Verdict.FAIL) or not is_same_record(record, outcome.record):
                 return False
         return True
 

@@ -17,7 +17,7 @@ MOST_BYTES, MOST_BYTES_BESIDE = 48 << 20, 64 << 10  # of a result that is handed
 STUBS = "stubs.json"  # beside a course's exercises: exercise → the text of its empty cell, which the builder writes
 
 
-def check_grade_id(exercise: str) -> str:
+def make_check_grade_id(exercise: str) -> str:
     """The grade id of the cell that checks an exercise; the exercise's own cell carries its bare name."""
     return f"check-{exercise}"
 
@@ -25,7 +25,7 @@ def check_grade_id(exercise: str) -> str:
 _MARK = re.compile(r"""\.exercise\(\s*["']([^"']+)["']""")
 
 
-def marked_exercises(content: bytes) -> set[str]:
+def find_marked_exercises(content: bytes) -> set[str]:
     """The exercises that a check file names in marks: ``@pytest.mark.exercise("one_hot", points=2)``.
 
     Args:

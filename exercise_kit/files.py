@@ -48,16 +48,16 @@ def write(path: Path, content: bytes, mode: int | None = None) -> None:
         with open(os.open(path, os.O_WRONLY | os.O_APPEND), "wb") as stream:
             stream.write(content)
         return
-    _replace(path.absolute(), content, mode, found)
+    _replace_by_draft(path.absolute(), content, mode, found)
 
 
-def put(path: Path, content: bytes) -> None:
+def write_and_make_folder(path: Path, content: bytes) -> None:
     """Give a file its content, as :func:`write` does, and make its folder where there is none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write(path, content)
 
 
-def content_of(path: Path) -> bytes | None:
+def read_content(path: Path) -> bytes | None:
     """Read what stands in a file; None where there is none."""
     return path.read_bytes() if path.is_file() else None
 
@@ -70,7 +70,7 @@ def remove_drafts(folder: Path, name: str = "*") -> None:
                 draft.unlink()
 
 
-def why_closed(folder: Path) -> str:
+def explain_closed_folder(folder: Path) -> str:
     """Why this account cannot see what a folder holds, as a clause; "": it can, or there is no such folder.
 
     A search in a folder that may not be read finds nothing, and says nothing.
@@ -84,12 +84,12 @@ def why_closed(folder: Path) -> str:
     return ""
 
 
-def _replace(path: Path, content: bytes, mode: int | None, found: int | None) -> None:
+def _replace_by_draft(path: Path, content: bytes, mode: int | None, found: int | None) -> None:
     name = path.name[:80]
     draft = path.with_name(f".{name}.{uuid4().hex}{DRAFT}")
     remove_drafts(path.parent, glob.escape(name))
     try:
-        with _to_the_end():
+        with _hold_back_signals():
             handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode)
             with open(handle, "wb") as file:
                 if mode is None and found is not None:
@@ -105,11 +105,11 @@ def _replace(path: Path, content: bytes, mode: int | None, found: int | None) ->
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
-    _sync(path.parent)
+    _sync_folder(path.parent)
 
 
 @contextmanager
-def _to_the_end() -> Iterator[None]:
+def _hold_back_signals() -> Iterator[None]:
     """Hold back what would end this process between a draft and its file: nobody else would remove the draft."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -121,7 +121,7 @@ def _to_the_end() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _sync(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     """Make a rename last through a power failure, where the system can."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
@@ -131,7 +131,7 @@ def _sync(folder: Path) -> None:
             os.close(handle)
 
 
-def user_folder(kind: Literal["cache", "config"]) -> Path:
+def find_user_folder(kind: Literal["cache", "config"]) -> Path:
     """Where this account keeps what is ours: below the folder that an XDG variable names, else below home.
 
     Raises:

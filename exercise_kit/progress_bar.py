@@ -44,7 +44,9 @@ def progress_bar(console: Console, doing: str, total: int | None = None) -> Iter
                 yield lambda: bar.advance(task)
             return
         count, done = Count(doing, total), threading.Event()
-        thread = threading.Thread(target=write_lines, args=(shown, count, done.wait), name="progress bar", daemon=True)
+        thread = threading.Thread(
+            target=print_progress_lines, args=(shown, count, done.wait), name="progress bar", daemon=True
+        )
         thread.start()
         try:
             yield count.advance
@@ -87,24 +89,24 @@ class Count:
         which goes what takes its time but once.
         """
         if self._total is None:
-            return f"{self._doing}: after {_clock(seconds)}"
+            return f"{self._doing}: after {_format_clock(seconds)}"
         if self._from is None and self._done:
             self._from = seconds, self._done
         began, before = self._from or (seconds, self._done)
         steps = self._done - before
         left = (seconds - began) / steps * (self._total - self._done) if steps else 0.0
-        rest = f", about {_clock(left)} left" if round(left) else ""
-        return f"{self._doing}: {self._done} of {self._total} after {_clock(seconds)}{rest}"
+        rest = f", about {_format_clock(left)} left" if round(left) else ""
+        return f"{self._doing}: {self._done} of {self._total} after {_format_clock(seconds)}{rest}"
 
 
-def _clock(seconds: float) -> str:
+def _format_clock(seconds: float) -> str:
     """ "1:20", "2:03:40"."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def write_lines(
+def print_progress_lines(
     console: Console, count: Count, wait: Callable[[float], bool], clock: Callable[[], float] = time.monotonic
 ) -> None:
     """Print a line every ten seconds until the work is done.

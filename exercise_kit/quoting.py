@@ -14,7 +14,7 @@ _FORMULA = "=+-@"  # how begins what a spreadsheet would evaluate
 _BEGINS_A_CELL = re.compile(r"(?:^|;)[\s'\"]*(?=\S)")
 
 
-def legible(text: str) -> str:
+def make_legible(text: str) -> str:
     """``text`` without what could disturb a terminal, a page or a file: control characters, halves of a character.
 
     Line ends and tabs stay. Everything else that cannot be printed becomes a space, also characters that turn the
@@ -25,17 +25,17 @@ def legible(text: str) -> str:
     return "".join(letter if letter.isprintable() or letter in _KEPT else " " for letter in text)
 
 
-def legible_in_color(text: str) -> str:
+def make_legible_in_color(text: str) -> str:
     """The same, but that a terminal's colors stay, which a page shows too."""
-    return "".join(part if place % 2 else legible(part) for place, part in enumerate(_COLOR.split(text)))
+    return "".join(part if place % 2 else make_legible(part) for place, part in enumerate(_COLOR.split(text)))
 
 
-def one_line(text: str) -> str:
+def make_one_line(text: str) -> str:
     """``text`` as a terminal may show it, in one line: a file's name can hold anything."""
-    return legible(text).replace("\n", " ").replace("\t", " ")
+    return make_legible(text).replace("\n", " ").replace("\t", " ")
 
 
-def harmless_cell(value: object) -> str:
+def make_harmless_cell(value: object) -> str:
     """A value as a spreadsheet shows it in one line and nothing else: a file may be called ``=HYPERLINK(…)``.
 
     What would be evaluated gets an apostrophe before it, wherever a cell can begin: behind spaces and quotation marks,
@@ -44,34 +44,34 @@ def harmless_cell(value: object) -> str:
     text = "" if value is None else str(value)
     if isinstance(value, float | int):
         return text
-    text = one_line(text)
+    text = make_one_line(text)
     starts = [each.end() for each in _BEGINS_A_CELL.finditer(text)]
     for place in reversed([each for each in starts if unicodedata.normalize("NFKC", text[each])[:1] in _FORMULA]):
         text = f"{text[:place]}'{text[place:]}"
     return text
 
 
-def quoted(text: object, most: int = 200) -> str:
+def quote_first_line(text: object, most: int = 200) -> str:
     """The first line of what a student or a library wrote, in backticks, cut after ``most`` characters.
 
     A line that ends in a colon is followed by the next: torch's ``load_state_dict`` tells only there what is wrong.
     Characters that no terminal can print become spaces; "" when there is nothing to quote.
     """
-    lines = [line.strip() for line in said(text).splitlines() if line.strip()]
+    lines = [line.strip() for line in convert_to_text(text).splitlines() if line.strip()]
     line = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
-    line = one_line(line[: most + 1]).replace("`", "'")
+    line = make_one_line(line[: most + 1]).replace("`", "'")
     return "" if not line else f"`{line}`" if len(line) <= most else f"`{line[:most]} …`"
 
 
 _IN_NO_NAME = re.compile(r"[^\w.:-]")
 
 
-def as_name(text: str, most: int = 200) -> str:
+def quote_name(text: str, most: int = 200) -> str:
     """Quote what a student gave as a name, of a parameter say, in a sentence: letters, digits and ``_.:-`` alone."""
     return _IN_NO_NAME.sub("?", text[:most])
 
 
-def said(value: object) -> str:
+def convert_to_text(value: object) -> str:
     """``str(value)``, "" where that raises."""
     try:
         return str(value)

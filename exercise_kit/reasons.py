@@ -55,7 +55,7 @@ _LIST = re.compile(r"\[[^\]]*\]|\((?:#, ?)*#,?\)")
 _QUOTED = re.compile(r"`[^`]*`")
 
 
-def failure_kind(seen: str) -> str:
+def find_failure_kind(seen: str) -> str:
     """The kind of a failure, by which others are grouped with it: what was seen, without numbers, shapes and code."""
     return _LIST.sub("(…)", _NUMBER.sub("#", _QUOTED.sub("…", seen)))
 

@@ -16,7 +16,7 @@ class NotSupportedError(ImportError):
         return [str(self)]
 
 
-def problem_with(python: tuple[int, ...], torch_version: str | None) -> str | None:
+def find_version_problem(python: tuple[int, ...], torch_version: str | None) -> str | None:
     """Say what is too old or missing, and what to do about it; None when all is well.
 
     Args:
@@ -25,8 +25,8 @@ def problem_with(python: tuple[int, ...], torch_version: str | None) -> str | No
     """
     if python[:2] < MINIMUM_PYTHON:
         return (
-            f"vit_course needs Python {_dotted(MINIMUM_PYTHON)} or newer; "
-            f"this is Python {_dotted(python[:2])}. On Colab choose Runtime > Change runtime type > Latest; "
+            f"vit_course needs Python {_format_version(MINIMUM_PYTHON)} or newer; "
+            f"this is Python {_format_version(python[:2])}. On Colab choose Runtime > Change runtime type > Latest; "
             "elsewhere make a new environment."
         )
     if torch_version is None:
@@ -34,7 +34,7 @@ def problem_with(python: tuple[int, ...], torch_version: str | None) -> str | No
     major, minor = torch_version.split(".")[:2]
     if (int(major), int(minor)) < MINIMUM_TORCH:
         return (
-            f"vit_course needs PyTorch {_dotted(MINIMUM_TORCH)} or newer; this is {torch_version}. "
+            f"vit_course needs PyTorch {_format_version(MINIMUM_TORCH)} or newer; this is {torch_version}. "
             "Upgrade with: pip install --upgrade torch torchvision"
         )
     return None
@@ -42,11 +42,11 @@ def problem_with(python: tuple[int, ...], torch_version: str | None) -> str | No
 
 def require_supported() -> None:
     """Raise NotSupportedError, with a remedy, where Python or torch is too old. Torch itself is not imported for it."""
-    if problem := problem_with(sys.version_info[:3], _torch_version()):
+    if problem := find_version_problem(sys.version_info[:3], _find_torch_version()):
         raise NotSupportedError(problem)
 
 
-def _torch_version() -> str | None:
+def _find_torch_version() -> str | None:
     if loaded := sys.modules.get("torch"):
         return str(loaded.__version__)
     try:
@@ -55,5 +55,5 @@ def _torch_version() -> str | None:
         return None
 
 
-def _dotted(version: tuple[int, ...]) -> str:
+def _format_version(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))

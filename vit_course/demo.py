@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from exercise_kit.authoring.build import build
 from exercise_kit.engine.rendering import render_text
-from exercise_kit.judge.graded_report import graded_report
+from exercise_kit.judge.graded_report import make_graded_report
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import Graded, read_model_answers, rehearse
 from vit_course.config import ViTConfig
@@ -275,7 +275,7 @@ def _make_table(graded: list[Graded]) -> Table:
 def _show_reading(console: Console, student: Graded) -> None:
     console.print(f"\n[bold]{student.student}[/bold] ({student.handed_in})")
     for report in student.reports:
-        console.print(Text(indent(render_text(graded_report(report)), "  ")), soft_wrap=True)
+        console.print(Text(indent(render_text(make_graded_report(report)), "  ")), soft_wrap=True)
 
 
 def _list_next_steps(out: Path, graded: list[Graded]) -> list[tuple[str, str]]:

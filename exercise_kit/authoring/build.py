@@ -28,8 +28,8 @@ from exercise_kit.authoring.way_on import list_lent_names, with_way_on
 from exercise_kit.conventions import STUBS
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
-from exercise_kit.engine.library import make_json
-from exercise_kit.files import content_of, put
+from exercise_kit.engine.library import make_misconceptions_json
+from exercise_kit.files import read_content, write_and_make_folder
 
 SOURCES, STUDENT_FOLDER = Path("solutions"), Path("notebooks")
 OUTLINE = Path("exercises") / "outline.json"
@@ -78,13 +78,13 @@ def build(root: Path, check: bool = False, pages: bool = True) -> BuildReport:
         AuthoringError: a lesson breaks a rule; every problem is listed with its file and line.
     """
     wanted = build_files(root, pages)
-    outdated = {path: content for path, content in wanted.items() if content_of(root / path) != content}
+    outdated = {path: content for path, content in wanted.items() if read_content(root / path) != content}
     counts = tuple(
-        path for path, content in outdated.items() if differ_in_counts_alone(path, content_of(root / path), content)
+        path for path, content in outdated.items() if differ_in_counts_alone(path, read_content(root / path), content)
     )
     if not check:
         for path, content in outdated.items():
-            put(root / path, content)
+            write_and_make_folder(root / path, content)
     folders = (root / SOURCES, root / STUDENT_FOLDER)
     found = {path.relative_to(root) for folder in folders for path in folder.glob("*.ipynb")}
     return BuildReport(
@@ -145,7 +145,7 @@ def _collect_quotes(
         "hours": lambda: make_hours_table(minutes),
         "all hours": lambda: f"{sum(each.total for each in minutes.values()) / 60:.0f}",
         "core hours": lambda: f"{sum(each.core for each in minutes.values()) / 60:.1f}",
-        "known mistakes": lambda: f"{len(json.loads(make_json())):,}",
+        "known mistakes": lambda: f"{len(json.loads(make_misconceptions_json())):,}",
         "exercises": lambda: str(len(course().exercises)),
     }
     return ChainMap(of_build, dict(course().quoted))

@@ -35,7 +35,7 @@ from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, PACKAGE, PAC
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
-from exercise_kit.files import content_of, put
+from exercise_kit.files import read_content, write_and_make_folder
 from exercise_kit.nbgrader.class_folder import OF_CLASS
 
 SETTINGS = "class.toml"
@@ -110,12 +110,12 @@ def class_root(class_dir: Path, root: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="vit-course-class-") as temporary:
         merged = Path(temporary)
         for name, text in changed.items():
-            put(merged / SOURCES / f"{name}.py", text.encode())
+            write_and_make_folder(merged / SOURCES / f"{name}.py", text.encode())
         _put_figures(merged, class_dir, root)
         shutil.copyfile(root / "pyproject.toml", merged / "pyproject.toml")
         (merged / read_package_name() / OUTLINE.parent).mkdir(parents=True)
-        if (route := content_of(root / read_package_name() / ROUTE)) is not None:
-            put(merged / read_package_name() / ROUTE, route)
+        if (route := read_content(root / read_package_name() / ROUTE)) is not None:
+            write_and_make_folder(merged / read_package_name() / ROUTE, route)
         try:
             built = build_files(merged) if changed else {}
         except AuthoringError as error:
@@ -260,27 +260,27 @@ def _put_figures(merged: Path, class_dir: Path, root: Path) -> None:
 
 def _fill(merged: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes], lessons: Mapping[str, str]) -> None:
     for path, content in built.items():
-        put(merged / path, content)
+        write_and_make_folder(merged / path, content)
     for folder in (SOURCES, STUDENT_FOLDER):
         for name in lessons:
             path = folder / f"{name}.ipynb"
             if path not in built:
-                put(merged / path, (root / path).read_bytes())
+                write_and_make_folder(merged / path, (root / path).read_bytes())
     shutil.copytree(class_dir / "hidden", merged / "tests" / "hidden", ignore=shutil.ignore_patterns("__pycache__"))
     for name in (EXERCISES, LESSONS):
         if (class_dir / name).is_dir():
             target = merged / OF_CLASS / name
             shutil.copytree(class_dir / name, target, ignore=shutil.ignore_patterns("__pycache__"))
     if (class_dir / SETTINGS).is_file():
-        put(merged / OF_CLASS / SETTINGS, (class_dir / SETTINGS).read_bytes())
+        write_and_make_folder(merged / OF_CLASS / SETTINGS, (class_dir / SETTINGS).read_bytes())
     digests = {path.stem: _digest_content(content) for path, content in built.items() if path.parent == SOURCES}
     digests |= dict.fromkeys(sorted(_find_source_files(class_dir, root).keys() - lessons.keys()), "")
-    put(merged / OF_CLASS / LESSONS / _BUILT, _as_json(digests))
+    write_and_make_folder(merged / OF_CLASS / LESSONS / _BUILT, _as_json(digests))
     for table in (OUTLINE, STUBS_FILE):
         path = read_package_name() / table
-        facts = [json.loads(each) for each in (content_of(root / path), built.get(path)) if each]
+        facts = [json.loads(each) for each in (read_content(root / path), built.get(path)) if each]
         whole = {name: each for one in facts for name, each in one.items() if table == STUBS_FILE or name in lessons}
-        put(merged / path, _as_json({name: whole[name] for name in sorted(whole)}))
+        write_and_make_folder(merged / path, _as_json({name: whole[name] for name in sorted(whole)}))
 
 
 def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport:
@@ -298,13 +298,13 @@ def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport
     """
     with class_root(class_dir, root) as merged:
         ours = json.loads((merged / OF_CLASS / LESSONS / _BUILT).read_bytes())
-        before = json.loads(content_of(class_dir / LESSONS / _BUILT) or b"{}")
+        before = json.loads(read_content(class_dir / LESSONS / _BUILT) or b"{}")
         wanted: dict[Path, bytes | None] = {}
         for name in sorted({*ours, *before}):
-            content = content_of(merged / SOURCES / f"{name}.ipynb")
+            content = read_content(merged / SOURCES / f"{name}.ipynb")
             if content is not None or name in ours:  # else its source is gone
                 wanted[Path("source", name, f"{name}.ipynb")] = content
-        stale = tuple(path for path, content in wanted.items() if content_of(class_dir / path) != content)
+        stale = tuple(path for path, content in wanted.items() if read_content(class_dir / path) != content)
         unchanged = tuple(path for path in wanted if path not in stale)
         if check:
             return BuildReport(stale=stale, unchanged=unchanged)
@@ -312,7 +312,7 @@ def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport
         for path in stale:
             _put_or_remove(class_dir / path, wanted[path])
         if ours != before:
-            put(class_dir / LESSONS / _BUILT, _as_json(ours))
+            write_and_make_folder(class_dir / LESSONS / _BUILT, _as_json(ours))
         removed = tuple(path for path in stale if wanted[path] is None)
         written = tuple(path for path in stale if path not in removed)
         return BuildReport(written=written, unchanged=unchanged, removed=removed)
@@ -320,7 +320,7 @@ def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport
 
 def _put_or_remove(notebook: Path, content: bytes | None) -> None:
     if content is not None:
-        put(notebook, content)
+        write_and_make_folder(notebook, content)
         return
     notebook.unlink()
     with suppress(OSError):  # somebody keeps more there
@@ -330,8 +330,8 @@ def _put_or_remove(notebook: Path, content: bytes | None) -> None:
 def _refuse_changed(stale: Sequence[Path], class_dir: Path, root: Path, before: Mapping[str, str]) -> None:
     problems = []
     for path in stale:
-        there = content_of(class_dir / path)
-        from_course = content_of(root / SOURCES / path.name)
+        there = read_content(class_dir / path)
+        from_course = read_content(root / SOURCES / path.name)
         if there not in (None, from_course) and _digest_content(there or b"") != before.get(path.stem):
             advice = f"make the change in {LESSONS}/{path.stem}.py, move the notebook away, and build again"
             problems.append(Problem(path, f"somebody has changed it, so it is left as it is; {advice}"))
@@ -347,20 +347,20 @@ def add_package(merged: Path, root: Path, paths: Sequence[Path]) -> None:
     """
     for path in paths:
         if not (merged / path).exists() and not path.name.startswith("new_exercise_"):
-            put(merged / path, (root / path).read_bytes())
+            write_and_make_folder(merged / path, (root / path).read_bytes())
     own = merged / OF_CLASS / EXERCISES
     found = {path.name: path.read_bytes() for path in sorted(own.glob("*.py"))} if own.is_dir() else {}
     found |= _pack_answers()
     for name, content in found.items():
-        put(merged / read_package_name() / PACKAGE / name, content)
+        write_and_make_folder(merged / read_package_name() / PACKAGE / name, content)
     if found:
-        put(merged / read_package_name() / PACKAGE / "__init__.py", _MODULE.encode())
+        write_and_make_folder(merged / read_package_name() / PACKAGE / "__init__.py", _MODULE.encode())
         label = hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()[:8]
         settings = (merged / "pyproject.toml").read_text("utf-8")
         numbered = re.sub(
             r'^(version = "[^"+]+)(?:\+[^"]*)?"', rf'\1+class.{label}"', settings, count=1, flags=re.MULTILINE
         )
-        put(merged / "pyproject.toml", numbered.encode())
+        write_and_make_folder(merged / "pyproject.toml", numbered.encode())
 
 
 def _pack_answers() -> dict[str, bytes]:
@@ -374,7 +374,7 @@ def _pack_answers() -> dict[str, bytes]:
 
 
 def _read_text(path: Path) -> str | None:
-    content = content_of(path)
+    content = read_content(path)
     try:
         return None if content is None else content.decode()
     except UnicodeDecodeError as error:

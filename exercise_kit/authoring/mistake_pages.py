@@ -10,11 +10,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from exercise_kit.engine.arguments import write_usage
+from exercise_kit.engine.arguments import write_check_call
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.in_training import InTraining, Trained, TrainingEffect, read_what_was_trained
-from exercise_kit.engine.library import iterate_with_own_mistakes
+from exercise_kit.engine.library import iterate_exercises_with_own_mistakes
 
 # what is seen in training → the name of the page about it, and what that means to who looks for a bug
 SYMPTOMS: dict[InTraining, tuple[str, str]] = {
@@ -45,7 +45,7 @@ def render_pages(only: Collection[str] = ()) -> dict[str, str]:
     Args:
         only: the names of exercises, where not all are wanted.
     """
-    exercises = [each for each in iterate_with_own_mistakes() if not only or each.name in only]
+    exercises = [each for each in iterate_exercises_with_own_mistakes() if not only or each.name in only]
     texts = {
         wrong.page: _render_mistake(each, wrong) for each in exercises for wrong in each.misconceptions if wrong.page
     }
@@ -72,7 +72,7 @@ def _render_mistake(exercise: Exercise, wrong: Misconception) -> str:
         f"## How it looks in training\n\n{_render_training_effect(effect)}",
         "## Does your code make it?\n",
         "The course's `check` runs what you wrote and tells you, in a notebook or anywhere in Python:\n",
-        f"```python\nfrom {read_package_name()} import check\n\n{write_usage(exercise).strip('`')}\n```\n",
+        f"```python\nfrom {read_package_name()} import check\n\n{write_check_call(exercise).strip('`')}\n```\n",
         f"[{_describe_count(exercise)} in `{exercise.name}`]({back})\n",
     ]
     return "\n".join(parts)
@@ -205,7 +205,7 @@ def list_redirects(published: str) -> dict[str, str]:
     """
     there = {
         each.page.removeprefix("mistakes/")
-        for exercise in iterate_with_own_mistakes()
+        for exercise in iterate_exercises_with_own_mistakes()
         for each in exercise.misconceptions
     }
     lines = dict(_read_published(published))
@@ -228,7 +228,7 @@ def with_new(published: str) -> str:
     known = dict(_read_published(published))
     there = (
         each.page.removeprefix("mistakes/")
-        for exercise in iterate_with_own_mistakes()
+        for exercise in iterate_exercises_with_own_mistakes()
         for each in exercise.misconceptions
     )
     comments = [line for line in lines if line.startswith("#")]

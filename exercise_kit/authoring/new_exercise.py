@@ -13,7 +13,7 @@ from exercise_kit.authoring.class_lessons import read_sources
 from exercise_kit.engine.class_exercises import EXERCISES, LESSON_NAME, LESSONS
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
-from exercise_kit.engine.lesson_answers import find_cell, list_surroundings
+from exercise_kit.engine.lesson_answers import find_exercise_cell, list_lesson_dependencies
 from exercise_kit.files import write
 
 _TEMPLATES = files("exercise_kit") / "templates"
@@ -99,11 +99,14 @@ def _write_variant(class_dir: Path, root: Path, name: str, lesson: str, variant_
         f"# Add to it as to any exercise: @{name}.check, @{name}.misconception(question, section)\n"
     )
     source = (root / SOURCES / f"{original.lesson}.py").read_text("utf-8")
-    cell = find_cell(source, variant_of)
+    cell = find_exercise_cell(source, variant_of)
     if cell is None:
         raise NewExerciseError(f"there is no cell of {variant_of!r} to make a variant of")
     around = "\n".join(
-        [f"from {read_package_name()} import check", *list_surroundings(source, original.objects, read_package_name())]
+        [
+            f"from {read_package_name()} import check",
+            *list_lesson_dependencies(source, original.objects, read_package_name()),
+        ]
     )
     cells = f"\n# %% [markdown]\n# ### Exercise: `{name}`\n"
     cells += f'\n# %%\n{around}\n\n\n# %% exercise="{name}"\n{cell}'

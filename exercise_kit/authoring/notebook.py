@@ -38,7 +38,7 @@ from nbgrader.preprocessors import (
 from exercise_kit.authoring.addresses import Addresses
 from exercise_kit.authoring.lesson import Cell, Lesson, Role
 from exercise_kit.authoring.predictions import ClearPredictions
-from exercise_kit.conventions import CODE_STUB, NBGRADER_SCHEMA, SETUP_GRADE_ID, TEXT_STUB, check_grade_id
+from exercise_kit.conventions import CODE_STUB, NBGRADER_SCHEMA, SETUP_GRADE_ID, TEXT_STUB, make_check_grade_id
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.palette import INK, ORANGE, WHITE
 
@@ -167,7 +167,7 @@ def _make_notebook_cell(lesson: Lesson, cell: Cell, root: Path) -> dict[str, Any
         case Role.EXERCISE:
             metadata["nbgrader"] = _make_nbgrader_metadata(cell.name, solution=True)
         case Role.CHECK:
-            grade_id = check_grade_id(cell.name)
+            grade_id = make_check_grade_id(cell.name)
             metadata["nbgrader"] = _make_nbgrader_metadata(grade_id, grade=True, locked=True, points=points)
             imported = CHECK_IMPORT.format(package=read_package_name())
             source = f"{imported}\n\n{source.removesuffix(')')}, points={points:g})"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, describe_with_line
+from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, describe_error_with_line
 from exercise_kit.engine.course import course
 from exercise_kit.engine.evaluate_check import Outcome, evaluate_check
 from exercise_kit.engine.exercise import Exercise, Misconception
@@ -86,7 +86,7 @@ def _find_broken_claims(exercise: Exercise, answer: Objects, class_dir: Path) ->
     for check in exercise.checks:
         failure = evaluate_check(check, Student(dict(zip(exercise.objects, answer, strict=True)))).failure
         if failure and failure.error:  # no verdict of the check, but how it broke
-            place = describe_with_line(failure.error, class_dir, where)
+            place = describe_error_with_line(failure.error, class_dir, where)
             yield f"{place}; the check {check.name} breaks off with the lesson's own answer"
 
 

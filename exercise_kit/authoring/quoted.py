@@ -21,7 +21,7 @@ from pathlib import Path
 from exercise_kit.authoring.addresses import Addresses
 from exercise_kit.authoring.lesson import AuthoringError, Problem
 from exercise_kit.authoring.mistake_pages import with_new
-from exercise_kit.files import content_of
+from exercise_kit.files import read_content
 
 _BEGINS = re.compile(r"<!-- (?:count|at): ")
 PUBLISHED = Path("docs", "site", "published.txt")
@@ -56,7 +56,7 @@ def fill_pages(root: Path, quoted: Mapping[str, Callable[[], str]], addresses: A
             files[path] = _MARKED.sub(lambda mark: _fill(mark, value, addresses), text).encode()
     if problems:
         raise AuthoringError(problems)
-    if (published := content_of(root / PUBLISHED)) is not None:
+    if (published := read_content(root / PUBLISHED)) is not None:
         files[PUBLISHED] = with_new(published.decode()).encode()
     return files
 

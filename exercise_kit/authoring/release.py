@@ -31,7 +31,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.release_settings import FILE as SETTINGS
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
-from exercise_kit.files import put, write
+from exercise_kit.files import write, write_and_make_folder
 from exercise_kit.nbgrader.class_folder import move_into_place
 
 MARKER = ".vit-course-release"
@@ -76,7 +76,7 @@ def release(directory: Path, root: Path, settings: ReleaseSettings | None = None
         draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
         try:
             for path, each in content.items():
-                put(draft / path, each)
+                write_and_make_folder(draft / path, each)
             move_into_place(draft, directory)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -116,9 +116,9 @@ def build_wheel(root: Path, folder: Path, settings: ReleaseSettings | None = Non
     command += ["--no-build-isolation", "--no-index"] if ready else []
     with tempfile.TemporaryDirectory() as source:
         for path in list_packaged(root):
-            put(Path(source) / path, (root / path).read_bytes())
+            write_and_make_folder(Path(source) / path, (root / path).read_bytes())
         if settings:
-            put(Path(source) / read_package_name() / SETTINGS, settings.as_json())
+            write_and_make_folder(Path(source) / read_package_name() / SETTINGS, settings.as_json())
         environment = os.environ | {"SOURCE_DATE_EPOCH": EPOCH}
         done = subprocess.run([*command, source], env=environment, capture_output=True, text=True, check=False)
     built = sorted(folder.glob("*.whl"))
@@ -237,7 +237,7 @@ def _replace(directory: Path, content: Mapping[Path, bytes], before: Mapping[str
                 continue
             if _digest(old) != before.get(path.as_posix()):
                 aside.append(_put_aside(place))
-        put(place, new)
+        write_and_make_folder(place, new)
     for name, digest in before.items():
         place = directory / name
         gone = Path(name) not in content and place.resolve().is_relative_to(directory)

@@ -14,7 +14,7 @@ from exercise_kit.batch.job import (
     Done,
     GradingSettings,
     Task,
-    grade_here,
+    grade_task,
     judge_submission,
     make_ungraded,
     open_submission,
@@ -88,7 +88,7 @@ class Grader:
 
     def grade(self, paths: Sequence[Path]) -> Iterator[Result]:
         """Grade all that paths name, as :func:`find` does; the results come in the order of the paths."""
-        for done in self.run(self._find(paths)):
+        for done in self.run(self._find_files(paths)):
             if done.result is not None:
                 yield done.result
 
@@ -112,20 +112,24 @@ class Grader:
         return self._threads.submit(self._grade_path, path)
 
     def _grade_path(self, path: Path) -> Result:
-        handed_in = next(iter(self._find([path])), None)
+        handed_in = next(iter(self._find_files([path])), None)
         result = self._grade_one(handed_in).result if handed_in else None
         return result or make_ungraded(handed_in or FoundFile(path), "rejected", "it holds nothing to grade")
 
-    def _find(self, paths: Sequence[Path]) -> list[FoundFile]:
+    def _find_files(self, paths: Sequence[Path]) -> list[FoundFile]:
         return find(paths, Lessons(self._place.class_dir).names, self._place.class_dir)
 
     def _grade_one(self, handed_in: FoundFile, on_done: Callable[[Done], None] | None = None) -> Done:
         task = self._settings.task(handed_in, self._place)
         try:
             if self._cluster:
-                done = grade_here(task, partial(self._call_here, open_submission), partial(self._judge, self._cluster))
+                done = grade_task(
+                    task,
+                    partial(self._call_in_process, open_submission),
+                    partial(self._judge_on_cluster, self._cluster),
+                )
             else:
-                done = self._call_here(grade_here, task)
+                done = self._call_in_process(grade_task, task)
         except CancelledError:
             raise
         except Exception as error:
@@ -134,7 +138,7 @@ class Grader:
             on_done(done)
         return done
 
-    def _call_here(self, function: Callable[..., Any], *arguments: object) -> Any:
+    def _call_in_process(self, function: Callable[..., Any], *arguments: object) -> Any:
         """Call a function in a process of this machine that is idle; when it dies, once more in a new one."""
         slot = self._idle.get()
         call = partial(slot.call, self._place.checks, self._place.class_dir, function, *arguments)
@@ -148,12 +152,12 @@ class Grader:
         finally:
             self._idle.put(slot)
 
-    def _judge(self, cluster: Cluster, task: Task, submission: Submission) -> Result:
+    def _judge_on_cluster(self, cluster: Cluster, task: Task, submission: Submission) -> Result:
         """Let the cluster judge it; files, of which nothing runs, are measured here, where the images are."""
         files = {each.name for each in submission.exercises if each.file}
         code = {each.name for each in submission.exercises} - files
         there = cluster.judge(task, submission.only(code)) if code else None
-        here = self._call_here(judge_submission, task, submission.only(files)) if files else None
+        here = self._call_in_process(judge_submission, task, submission.only(files)) if files else None
         return join_results(there, here)
 
 

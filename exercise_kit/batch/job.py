@@ -23,10 +23,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exercise_kit.batch.locations import Place
-from exercise_kit.batch.result_cache import Store, TamperedResult, add_reading, make_exercise_keys, merge_results
+from exercise_kit.batch.result_cache import (
+    Store,
+    TamperedResult,
+    add_remarks_of_reader,
+    make_exercise_keys,
+    merge_results,
+)
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.hidden_checks import HiddenChecksError
-from exercise_kit.judge.result import OUT_OF_MEMORY, Result, Status, join_clauses, with_waiting
+from exercise_kit.judge.result import OUT_OF_MEMORY, Result, Status, join_clauses, tell_what_waits
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
@@ -131,24 +137,24 @@ def start_process() -> None:
     warnings.simplefilter("ignore", SyntaxWarning)  # of students' code, which is none of an instructor's business
     gc.set_threshold(100_000)  # torch's import makes no garbage, and to look for it takes a tenth of a job's time
     limit_memory()
-    atexit.register(_end)
+    atexit.register(_end_process)
     parent = parent_process()
     if parent is not None:
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+        threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
 
 
-def _end() -> None:
+def _end_process() -> None:
     """End the workers and this process, without Python's slow clean-up of torch."""
     _judge_pool.close()
     os._exit(0)
 
 
-def _end_with(parent: BaseProcess) -> None:
+def _end_with_parent(parent: BaseProcess) -> None:
     parent.join()
     os._exit(1)  # the warm process ends by itself when its line to this one closes
 
 
-def grade_here(
+def grade_task(
     task: Task,
     read: Callable[[Task], Opened | Done] | None = None,
     judge: Callable[[Task, Submission], Result] | None = None,
@@ -168,12 +174,12 @@ def grade_here(
         if isinstance(opened, Done):
             done = opened
         else:
-            done = _keep(task, opened, (judge or judge_submission)(task, opened.left))
+            done = _keep_result(task, opened, (judge or judge_submission)(task, opened.left))
     except MemoryError:
         done = Done(make_ungraded(task.handed_in, "error", OUT_OF_MEMORY))
     if done.result is None:
         return done
-    result = with_waiting(done.result)
+    result = tell_what_waits(done.result)
     flags = result.flags if task.sandboxed else tuple(dict.fromkeys((*result.flags, NOT_SANDBOXED)))
     return replace(done, result=replace(result, flags=flags))
 
@@ -203,7 +209,7 @@ def open_submission(task: Task) -> Opened | Done:
     return Opened(submission, _drop_remarks(submission.only(left)), keys, kept, changed)
 
 
-def _keep(task: Task, opened: Opened, fresh: Result) -> Done:
+def _keep_result(task: Task, opened: Opened, fresh: Result) -> Done:
     """Keep what came of a submission whose remaining exercises were judged, and return it."""
     submission, unkept = opened.submission, ""
     if fresh.status == "graded":
@@ -213,7 +219,7 @@ def _keep(task: Task, opened: Opened, fresh: Result) -> Done:
         except OSError as error:
             unkept = f"its result could not be kept: {error.strerror or error}"
         fresh = replace(fresh, reason=join_clauses(opened.changed, fresh.reason, unkept))
-    return Done(add_reading(submission, fresh), files=submission.files, unkept=unkept)
+    return Done(add_remarks_of_reader(submission, fresh), files=submission.files, unkept=unkept)
 
 
 def _drop_remarks(submission: Submission) -> Submission:

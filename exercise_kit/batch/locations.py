@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from exercise_kit.files import user_folder, write
+from exercise_kit.files import find_user_folder, write
 from exercise_kit.submission.released import CLONE
 
 DIGITS = 64
@@ -120,7 +120,7 @@ def _find_grader_folders(class_dir: Path | None) -> tuple[Path, Path]:
     if class_dir:
         return class_dir / ".vit_course" / "secret", class_dir / ".vit_course" / "results"
     try:
-        config, cache = user_folder("config"), user_folder("cache")
+        config, cache = find_user_folder("config"), find_user_folder("cache")
     except OSError as error:
         raise PlaceError(f"the grader's secret and results have no place: {error.strerror}") from None
     return config / "secret", cache / "results"

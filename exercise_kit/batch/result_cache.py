@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 
 import exercise_kit
 from exercise_kit.batch.locations import Place
-from exercise_kit.conventions import marked_exercises
+from exercise_kit.conventions import find_marked_exercises
 from exercise_kit.engine.class_exercises import find_class_files
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.files import write
-from exercise_kit.judge.result import Result, join_clauses, with_exercises
+from exercise_kit.judge.result import Result, join_clauses, replace_exercises
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.submission.flags import explain_flags
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
@@ -60,7 +60,7 @@ def list_key_prefixes(exercises: Collection[str], place: Place) -> dict[str, set
 def make_key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool) -> dict[str, str]:
     """Return what all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
     checks, own = _digest_checks(place.checks, read_file_stats(place.checks)), find_class_files(place.class_dir)
-    shared = (digest_code(), sorted(versions().items()), checks[""], place.secret, sandboxed)
+    shared = (digest_code(), sorted(find_versions().items()), checks[""], place.secret, sandboxed)
     return {name: _digest(*shared, checks.get(name), own.digest if own.has(name) else "") for name in exercises}
 
 
@@ -88,7 +88,7 @@ def _digest_checks(folder: Path, of: object) -> dict[str, str]:
     for path in sorted(folder.rglob("*.py")):
         content = path.read_bytes()
         by_name = {path.stem.removeprefix("test_")} & course().exercises.keys()
-        for exercise in marked_exercises(content) or by_name or {""}:
+        for exercise in find_marked_exercises(content) or by_name or {""}:
             texts.setdefault(exercise, []).append(f"{path.relative_to(folder)} {hashlib.sha256(content).hexdigest()}")
     return {exercise: _digest(sorted(files)) for exercise, files in texts.items()}
 
@@ -116,7 +116,7 @@ def digest_code() -> str:
 
 
 @lru_cache(maxsize=2)
-def versions(*more: str) -> dict[str, str | None]:
+def find_versions(*more: str) -> dict[str, str | None]:
     """The versions of what a result depends on beside code and checks; None: it is not installed."""
     packages = ("torch", "torchvision", "pytest", "IPython", *more)
     return {"Python": platform.python_version()} | {package: _find_version(package) for package in packages}
@@ -177,7 +177,7 @@ class Store:
             for each in result.exercises
             if all_keys.get(each.name) == keys.get(each.name, "") and not each.waits  # its cause may be gone
         ]
-        return assign_to(replace(result, exercises=tuple(valid)), submission) if valid else None
+        return assign_to_submission(replace(result, exercises=tuple(valid)), submission) if valid else None
 
     def save(self, submission: Submission, keys: Mapping[str, str], result: Result) -> None:
         """Keep a result, and with it those of other exercises of the same content that are there.
@@ -198,7 +198,7 @@ class Store:
         entry = {
             "format": FORMAT,
             "keys": all_keys,
-            "result": with_exercises(result, kept.values()).to_store(),
+            "result": replace_exercises(result, kept.values()).to_store(),
             "reading": reading,
         }
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -245,19 +245,19 @@ def merge_results(submission: Submission, kept: Result | None, fresh: Result | N
     flags = tuple(flag for result in results for flag in result.flags)
     notes = tuple(note for result in results for note in result.notes)
     chosen = [exercises[each.name] for each in submission.exercises if each.name in exercises]
-    return add_reading(submission, with_exercises(replace(results[-1], flags=flags, notes=notes), chosen))
+    return add_remarks_of_reader(submission, replace_exercises(replace(results[-1], flags=flags, notes=notes), chosen))
 
 
-def add_reading(submission: Submission, result: Result) -> Result:
+def add_remarks_of_reader(submission: Submission, result: Result) -> Result:
     """The result of that submission, with what its reader said and flagged."""
     return replace(
-        assign_to(result, submission),
+        assign_to_submission(result, submission),
         reason=join_clauses(submission.reason, result.reason),
         flags=tuple(dict.fromkeys((*submission.flags, *result.flags))),
         notes=tuple(dict.fromkeys((*submission.notes, *result.notes))),
     )
 
 
-def assign_to(result: Result, submission: Submission) -> Result:
+def assign_to_submission(result: Result, submission: Submission) -> Result:
     """The same, as that of whoever handed the submission in."""
     return replace(result, path=submission.path, student=submission.student, assignment=submission.assignment)

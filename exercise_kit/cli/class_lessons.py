@@ -12,7 +12,7 @@ from rich.console import Console
 
 from exercise_kit.cli.errors import exit_on, needs, stop
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.files import why_closed
+from exercise_kit.files import explain_closed_folder
 from exercise_kit.submission.released import CLONE, find_current_class
 
 _console = Console(highlight=False, soft_wrap=True)
@@ -20,7 +20,7 @@ _console = Console(highlight=False, soft_wrap=True)
 
 def clone(root: Path) -> Path:
     """A clone's root, where this account finds lessons; else the command ends in a sentence."""
-    if why := why_closed(root / "solutions"):
+    if why := explain_closed_folder(root / "solutions"):
         raise stop(why)
     if not (root / "solutions").is_dir():
         raise stop(f"there is no folder {root / 'solutions'}; name a clone of the course with --root")

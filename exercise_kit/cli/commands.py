@@ -28,7 +28,7 @@ from exercise_kit.engine.course import CourseError, course
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from exercise_kit.files import write
 from exercise_kit.progress_bar import progress_bar
-from exercise_kit.quoting import legible, one_line
+from exercise_kit.quoting import make_legible, make_one_line
 from exercise_kit.submission.released import CLONE, CONFIG, find_current_class, is_class, remember_class
 
 # a path or a command is never broken over two lines: it is there to be copied
@@ -215,7 +215,7 @@ def report(
         console.print(sentence, markup=False)
     book = written.work.manual_grading
     if book and book.problem:
-        console.print(legible(f"What waits to be graded by hand is not known: {book.problem}."), markup=False)
+        console.print(make_legible(f"What waits to be graded by hand is not known: {book.problem}."), markup=False)
         console.print(
             "The answers shown may hold names that only the gradebook knows: look at the page before you show it."
         )
@@ -248,7 +248,7 @@ def roster(
         *_list_names("in the class, but not in the file", done.unlisted),
         *_list_names("in the file, but without work in submitted/", done.without_work),
     ):
-        console.print(one_line(sentence), markup=False)
+        console.print(make_one_line(sentence), markup=False)
     if read.problems:
         raise typer.Exit(1)
 
@@ -349,16 +349,16 @@ def misconceptions(
     json: Annotated[str | None, typer.Option("--json", help="Write JSON to this file, or - for stdout.")] = None,
 ) -> None:
     """List every mistake that the checks know by name."""
-    from exercise_kit.engine.library import make_json, make_table
+    from exercise_kit.engine.library import make_misconceptions_json, make_misconceptions_table
 
     find_class_with_lessons()
     if json is None:
-        console.print(make_table(), soft_wrap=False)
+        console.print(make_misconceptions_table(), soft_wrap=False)
     elif json == "-":
-        typer.echo(make_json())
+        typer.echo(make_misconceptions_json())
     else:
         with exit_on():
-            write(Path(json), f"{make_json()}\n".encode())
+            write(Path(json), f"{make_misconceptions_json()}\n".encode())
 
 
 def add_commands(app: typer.Typer) -> None:

@@ -17,9 +17,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from exercise_kit.files import why_closed
+from exercise_kit.files import explain_closed_folder
 from exercise_kit.submission.released import CLONE
-from exercise_kit.versions import problem_with
+from exercise_kit.versions import find_version_problem
 from exercise_kit.worker.capabilities import SandboxCapabilities, probe_capabilities
 
 Verdict = Literal["fine", "weaker", "missing"]
@@ -71,7 +71,7 @@ def inspect_machine(hidden: Path) -> tuple[list[Finding], bool]:
 
 def _check_python_and_torch() -> Finding:
     torch_version = _read_version("torch")
-    problem = problem_with(sys.version_info[:3], torch_version)
+    problem = find_version_problem(sys.version_info[:3], torch_version)
     seen = f"Python {'.'.join(map(str, sys.version_info[:3]))}, torch {torch_version or 'not installed'}"
     return Finding("Python and PyTorch", "missing" if problem else "fine", seen, problem or "")
 
@@ -144,7 +144,7 @@ def _check_program(name: str) -> Finding:
 
 
 def _check_hidden_checks(folder: Path) -> Finding:
-    if why_closed(folder):
+    if explain_closed_folder(folder):
         seen, advice = f"this account may not read {folder}", "Students do without; grade as the account that owns them"
         return Finding("Hidden checks", "missing", seen, advice)
     if folder.is_dir():

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from exercise_kit.engine.course_named import read_package_name
-from exercise_kit.quoting import legible
+from exercise_kit.quoting import make_legible
 
 
 @contextmanager
@@ -39,5 +39,5 @@ def exit_on(*ours: type[Exception]) -> Iterator[None]:
 
 def stop(message: str, status: int = 1) -> typer.Exit:
     """Say why on stderr; the exit is to be raised."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(legible(message), markup=False)
+    Console(stderr=True, highlight=False, soft_wrap=True).print(make_legible(message), markup=False)
     return typer.Exit(status)

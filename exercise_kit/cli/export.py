@@ -14,7 +14,7 @@ from rich.console import Console
 
 from exercise_kit.cli.errors import exit_on, needs
 from exercise_kit.files import write
-from exercise_kit.quoting import one_line
+from exercise_kit.quoting import make_one_line
 from exercise_kit.submission.released import CLONE
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _write_grades(source: _Source, to: System, roster: Path | None, out: Path | 
             typer.echo(content, nl=False)
         else:
             write(out, content, None if to in (System.GRADESCOPE, System.CLASSROOM50) else _PRIVATE)
-    flagged = [one_line(f"{each.path}: {' '.join(each.flags)}") for each in found if each.flags]
+    flagged = [make_one_line(f"{each.path}: {' '.join(each.flags)}") for each in found if each.flags]
     for sentence in (*problems, *remarks, *(f"For you to look at, and not exported: {each}" for each in flagged)):
         _errors.print(sentence, markup=False)
     if problems:
@@ -179,7 +179,7 @@ def _describe_missing(found: list[Result]) -> tuple[str, ...]:
     from exercise_kit.exports.grades import describe_problem
 
     said = ((each.path, describe_problem(each)) for each in found)
-    return tuple(one_line(f"{path}: {problem}") for path, problem in said if problem)
+    return tuple(make_one_line(f"{path}: {problem}") for path, problem in said if problem)
 
 
 def _make_table(

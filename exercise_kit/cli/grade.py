@@ -17,10 +17,10 @@ from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import Done, GradingSettings
 from exercise_kit.batch.locations import GradeError, find_place
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.files import put
-from exercise_kit.judge.result import LogKind, Result, as_json
+from exercise_kit.files import write_and_make_folder
+from exercise_kit.judge.result import LogKind, Result, make_grade_json
 from exercise_kit.progress_bar import progress_bar
-from exercise_kit.quoting import one_line
+from exercise_kit.quoting import make_one_line
 from exercise_kit.report.terminal import broken_checks, overview, sheet
 from exercise_kit.sandbox.devices import DeviceError, list_missing_protections, resolve_device
 from exercise_kit.submission.find import find, find_apparent_class, stray_files, trees
@@ -151,7 +151,7 @@ def _find_class_dir(options: GradeOptions) -> Path | None:
 
 def _ask_whose(folder: Path) -> str:
     """A folder that a student could have handed in is graded as a class, with what is in it, only where one says so."""
-    name = shlex.quote(one_line(str(folder)))
+    name = shlex.quote(make_one_line(str(folder)))
     return (
         f"{name} looks like a class folder, and this account has neither made it nor named it as its class. If it is "
         f"yours, say so once: vit-course grade --class {name} {name}. If a student handed it in, name the notebooks"
@@ -163,7 +163,7 @@ def _warn_of_other_classes(paths: Sequence[Path], class_dir: Path | None, err: C
     found = dict.fromkeys(filter(None, (*map(find_apparent_class, paths), find_current_class())))
     for folder in (each for each in found if class_dir is None or each.resolve() != class_dir.resolve()):
         used = f"those of {class_dir}" if class_dir else "the course's own checks"
-        name = shlex.quote(one_line(str(folder)))
+        name = shlex.quote(make_one_line(str(folder)))
         err.print(
             f"{name} looks like a class folder, but a student could have handed it in: {used} were used. If it is your "
             f"own class, grade again with --class {name}.",
@@ -199,12 +199,12 @@ def _print_remarks(options: GradeOptions, done: Sequence[Done], results: Sequenc
     if options.json is not None:
         for each in results:
             if each.reason:
-                err.print(one_line(f"{each.path}: {each.status}: {each.reason}"), markup=False)
+                err.print(make_one_line(f"{each.path}: {each.status}: {each.reason}"), markup=False)
 
 
 def _publish(results: list[Result]) -> dict[str, Any]:
     """Return what other programs read: what is wrong with a whole exercise is said at its checks too."""
-    published = as_json(results)
+    published = make_grade_json(results)
     for exercise in (each for entry in published["submissions"] for each in entry["exercises"]):
         for check in exercise["checks"]:
             if check["verdict"] != "pass" and check["message"] is None:
@@ -219,7 +219,7 @@ def _write_json(results: list[Result], target: str, out: Console) -> None:
         out.file.flush()  # a full disk is reported here, not when the program ends
         return
     try:
-        put(Path(target), text.encode())
+        write_and_make_folder(Path(target), text.encode())
     except OSError as error:
         raise GradeError(f"cannot write {os.fspath(target)}: {error.strerror or error}") from None
 

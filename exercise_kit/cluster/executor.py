@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from exercise_kit.batch.job import Task
 from exercise_kit.batch.locations import GradeError
-from exercise_kit.batch.result_cache import assign_to
-from exercise_kit.cluster.worker import make_request, reply_to
-from exercise_kit.judge.result import Result, join_clauses, with_exercises
-from exercise_kit.quoting import one_line
+from exercise_kit.batch.result_cache import assign_to_submission
+from exercise_kit.cluster.worker import make_request, reply_to_request
+from exercise_kit.judge.result import Result, join_clauses, replace_exercises
+from exercise_kit.quoting import make_one_line
 from exercise_kit.submission.submission import Submission
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class _Worker:
     streak: int = 0
 
     def __str__(self) -> str:
-        return one_line(f"the worker at {self.address}" + (f" (on {self.host})" if self.host else ""))
+        return make_one_line(f"the worker at {self.address}" + (f" (on {self.host})" if self.host else ""))
 
 
 class Cluster:
@@ -78,7 +78,7 @@ class Cluster:
 
     def __init__(self, address: str, task: Task, report: Callable[[str], None]) -> None:
         self._address, self._task, self._report = address, task, report
-        self._client = _connect(address)
+        self._client = _connect_to_scheduler(address)
         self._workers: dict[str, _Worker] = {}
         self._freed = threading.Condition()  # a seat
         self._ended: str | None = None
@@ -96,7 +96,7 @@ class Cluster:
         request, tried = make_request(task, submission), list[str]()
         while True:
             worker = self._take_worker(tried)
-            reply = self._ask(worker, request)
+            reply = self._ask_worker(worker, request)
             result = self._note_reply(worker, reply)
             if result or "failed" in reply:
                 tried.append(worker.address)
@@ -107,11 +107,11 @@ class Cluster:
                 )
                 result = Result("", None, None, "error", why)
             if result and (result.status != "error" or len(tried) >= MOST_ERRORS):
-                return assign_to(result, submission)
+                return assign_to_submission(result, submission)
 
     def stop(self) -> None:
         """Wait for no worker any more."""
-        self._end("it was stopped")
+        self._remember_end("it was stopped")
 
     def close(self) -> None:
         """End the connection; the workers stay."""
@@ -120,7 +120,7 @@ class Cluster:
         with suppress(Exception):  # nobody answers, or it was closed before
             self._client.close(timeout=2)
 
-    def _end(self, why: str) -> None:
+    def _remember_end(self, why: str) -> None:
         self._ended = self._ended or why
 
     def _raise_if_ended(self) -> None:
@@ -132,7 +132,7 @@ class Cluster:
         with self._freed:
             while True:
                 self._raise_if_ended()
-                judging = self._list_judging()
+                judging = self._list_judging_workers()
                 wanted = [each for each in judging if each.address not in tried] or judging
                 worker = max(wanted, key=lambda each: each.seats - each.busy, default=None)
                 if worker and worker.busy < worker.seats:
@@ -140,11 +140,11 @@ class Cluster:
                     return worker
                 self._freed.wait(LOOK)
 
-    def _ask(self, worker: _Worker, request: bytes) -> Mapping[str, Any]:
+    def _ask_worker(self, worker: _Worker, request: bytes) -> Mapping[str, Any]:
         """Ask a worker; nothing where only the connection was lost, and ``failed`` where the worker was."""
         done = threading.Event()
         try:
-            future = self._submit(worker, request)
+            future = self._submit_request(worker, request)
             future.add_done_callback(lambda _: done.set())
             while not done.wait(LOOK):
                 self._raise_if_ended()
@@ -157,63 +157,63 @@ class Cluster:
             time.sleep(LOOK)
             return {}
 
-    def _submit(self, worker: _Worker, request: bytes) -> Future[bytes]:
+    def _submit_request(self, worker: _Worker, request: bytes) -> Future[bytes]:
         # dask's own executor of concurrent.futures leaves a Future pending for ever where the result of a task that
         # has ended is lost with the connection
         return self._client.submit(
-            reply_to, request, workers=[worker.address], allow_other_workers=False, pure=False, retries=0
+            reply_to_request, request, workers=[worker.address], allow_other_workers=False, pure=False, retries=0
         )
 
     def _note_reply(self, worker: _Worker, reply: Mapping[str, Any]) -> Result | None:
         """The result in a reply, if there is one; the worker can get another task, unless it should not."""
         result: Result | None = reply.get("result")
         if "refused" in reply:
-            self._dismiss(worker, reply["refused"])
+            self._dismiss_worker(worker, reply["refused"])
         if result and result.status != "error":
             worker.streak = max(worker.streak, 0) + 1
         elif result or "failed" in reply:
             worker.streak = min(worker.streak, 0) - 1
             why = result.reason if result else reply["failed"]
-            if worker.streak <= -MOST_FAILURES and any(each.streak > 0 for each in self._list_judging()):
-                self._dismiss(worker, f"it failed {-worker.streak} times, and others do not ({why})")
+            if worker.streak <= -MOST_FAILURES and any(each.streak > 0 for each in self._list_judging_workers()):
+                self._dismiss_worker(worker, f"it failed {-worker.streak} times, and others do not ({why})")
         with self._freed:
             worker.busy -= 1
             self._freed.notify_all()
         return result
 
-    def _dismiss(self, worker: _Worker, why: str) -> None:
+    def _dismiss_worker(self, worker: _Worker, why: str) -> None:
         is_news, worker.may_judge = worker.may_judge or worker.question, False
         if is_news:
-            self._report(one_line(f"{worker} grades nothing: {why}."))
+            self._report(make_one_line(f"{worker} grades nothing: {why}."))
 
-    def _list_judging(self) -> list[_Worker]:
+    def _list_judging_workers(self) -> list[_Worker]:
         return [each for each in list(self._workers.values()) if each.may_judge and not each.gone]
 
     def _watch_workers(self) -> None:
         """Keep the list of workers; end all where the scheduler is silent, or nobody may judge."""
         heard = useful = time.monotonic()
-        silence = _read_longest_silence()
+        silence = _read_connection_timeout()
         while not self._closing.wait(LOOK) and not self._ended:
             try:
-                self._update(_query(self._client, "ncores", silence))
+                self._update_workers(_query_scheduler(self._client, "ncores", silence))
                 heard = time.monotonic()
             except Exception:  # whatever a connection that is lost, or half lost, raises
                 if self._client.status == "closed" or time.monotonic() - heard > silence:
-                    self._end(f"the scheduler at {self._address} does not answer any more. {GOES_ON}")
+                    self._remember_end(f"the scheduler at {self._address} does not answer any more. {GOES_ON}")
                 continue
             here = [each for each in self._workers.values() if not each.gone]
             if any(each.may_judge or each.question for each in here):
                 useful = heard
             elif heard - useful > (BEGINNING if here and not self._had_any else PATIENCE):
                 what = "every worker there refused to grade" if here else "no worker is connected to it"
-                self._end(f"the scheduler at {self._address} is of no use: {what}. {GOES_ON}")
+                self._remember_end(f"the scheduler at {self._address} is of no use: {what}. {GOES_ON}")
 
-    def _update(self, present: Mapping[str, int]) -> None:
+    def _update_workers(self, present: Mapping[str, int]) -> None:
         """Ask workers that are new whether they may judge; note which were lost, and what the others reply."""
         for address, seats in present.items():
             if address not in self._workers or self._workers[address].gone:
                 worker = self._workers[address] = _Worker(address, seats)
-                worker.question = self._submit(worker, make_request(self._task))
+                worker.question = self._submit_request(worker, make_request(self._task))
         for worker in list(self._workers.values()):
             if worker.address not in present and not worker.gone:
                 worker.gone, worker.question = True, None
@@ -221,12 +221,12 @@ class Cluster:
                     self._report(f"{worker} was lost; what it had in hand goes to others.")
             elif worker.question and worker.question.done():
                 reply = _read_reply(worker.question)
-                self._admit(worker, reply)
+                self._admit_worker(worker, reply)
 
-    def _admit(self, worker: _Worker, reply: Mapping[str, Any]) -> None:
+    def _admit_worker(self, worker: _Worker, reply: Mapping[str, Any]) -> None:
         """Let a worker judge, if its reply speaks for it; where the reply was lost, ask again."""
         if not reply:
-            worker.question = self._submit(worker, make_request(self._task))
+            worker.question = self._submit_request(worker, make_request(self._task))
             return
         worker.host = str(reply.get("host", ""))
         lack = reply.get("refused")
@@ -235,7 +235,7 @@ class Cluster:
                 f"it does not say what it has installed ({failed}); is the same version of the course installed there?"
             )
         if lack:
-            self._dismiss(worker, lack)
+            self._dismiss_worker(worker, lack)
         else:
             worker.may_judge = self._had_any = True
         worker.question = None
@@ -255,7 +255,7 @@ def _read_reply(future: Future[bytes]) -> Mapping[str, Any]:
         return {"failed": f"its reply cannot be read ({type(error).__name__}: {error})"}
 
 
-def _connect(address: str) -> Client:
+def _connect_to_scheduler(address: str) -> Client:
     try:
         from distributed import Client
     except ModuleNotFoundError as error:
@@ -268,7 +268,7 @@ def _connect(address: str) -> Client:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-            theirs = _query(client, "versions", CONNECT_SECONDS)["packages"]
+            theirs = _query_scheduler(client, "versions", CONNECT_SECONDS)["packages"]
     except Exception as error:  # a server that is none of dask's, or of an old dask, can be wrong in every way
         raise ClusterError(f"there is no scheduler at {address}: {type(error).__name__}: {error}") from None
     ours = version("distributed")
@@ -281,12 +281,12 @@ def _connect(address: str) -> Client:
     return client
 
 
-def _query(client: Client, what: str, seconds: float) -> Any:
+def _query_scheduler(client: Client, what: str, seconds: float) -> Any:
     """Ask the scheduler, and wait so many seconds."""
     return client.sync(getattr(client.scheduler, what), callback_timeout=seconds)
 
 
-def _read_longest_silence() -> float:
+def _read_connection_timeout() -> float:
     """For how many seconds a scheduler may not answer: what dask's own connections allow."""
     import dask
 
@@ -309,4 +309,4 @@ def join_results(there: Result | None, here: Result | None) -> Result:
         notes=tuple(note for each in results for note in each.notes),
         log=tuple(entry for each in results for entry in each.log),
     )
-    return with_exercises(whole, [exercise for each in results for exercise in each.exercises])
+    return replace_exercises(whole, [exercise for each in results for exercise in each.exercises])

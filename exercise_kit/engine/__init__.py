@@ -37,9 +37,9 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'exercise_kit.engine' has no attribute {name!r}")
     notebook = import_module("exercise_kit.engine.notebook_or_script")
-    notebook.install()
+    notebook.install_ipython_hooks()
     notebook.say_how_work_is_kept()
     here = import_module("exercise_kit.submission.released").find_current_class
-    import_module("exercise_kit.engine.class_exercises").use_class_here(here)  # an author tries a lesson out
+    import_module("exercise_kit.engine.class_exercises").use_class_by_default(here)  # an author tries a lesson out
     # with the catalog and torch, for those who check something
     return getattr(import_module(f"exercise_kit.{_MODULE_OF[name]}"), name)

@@ -10,10 +10,10 @@ from typing import Any
 
 from torch import nn
 
-from exercise_kit.engine.compare import kind_of
+from exercise_kit.engine.compare import describe_kind
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 
 
 def find_exercise(name: object) -> Exercise | None:
@@ -25,55 +25,54 @@ def _index_by_lower_case() -> dict[str, Exercise]:
     return {name.lower(): exercise for name, exercise in course().exercises.items()}
 
 
-def describe_unknown(name: object, objects: tuple[object, ...] = (), called: str = "check") -> str:
+def describe_unknown_exercise(name: object, objects: tuple[object, ...] = (), called: str = "check") -> str:
     """Say that ``name`` is no exercise, to who ``called`` a function with it."""
     if not isinstance(name, str):
         meant = next(
             filter(None, map(find_exercise, (*objects, getattr(name, "__name__", None)))), _get_first_exercise()
         )
-        return (
-            f"The name of the exercise comes first, in quotes: {_write_call(called, meant)}. This is {kind_of(name)}."
-        )
+        first = f"The name of the exercise comes first, in quotes: {_write_example_call(called, meant)}."
+        return f"{first} This is {describe_kind(name)}."
     if not name.strip():
         wanted = "its name, and what you wrote for it" if called == "check" else "its name"
-        return f"Which exercise? Give {wanted}: {_write_call(called, _get_first_exercise())}."
+        return f"Which exercise? Give {wanted}: {_write_example_call(called, _get_first_exercise())}."
     known = _index_by_lower_case()
     near = difflib.get_close_matches(name.strip().lower(), known, n=1, cutoff=0.5)
     all_of_them = ", ".join(each.name for each in known.values())
-    hint = f"Did you mean {_write_call(called, known[near[0]])}?" if near else f"There are: {all_of_them}."
-    return f"There is no exercise called {quoted(name, 60)}. {hint}"
+    hint = f"Did you mean {_write_example_call(called, known[near[0]])}?" if near else f"There are: {all_of_them}."
+    return f"There is no exercise called {quote_first_line(name, 60)}. {hint}"
 
 
-def _write_call(called: str, exercise: Exercise) -> str:
-    return write_usage(exercise) if called == "check" else f'`{called}("{exercise.name}")`'
+def _write_example_call(called: str, exercise: Exercise) -> str:
+    return write_check_call(exercise) if called == "check" else f'`{called}("{exercise.name}")`'
 
 
 def _get_first_exercise() -> Exercise:
     return next(iter(course().exercises.values()))
 
 
-def write_usage(exercise: Exercise) -> str:
+def write_check_call(exercise: Exercise) -> str:
     """The call that checks ``exercise``, as code."""
     if exercise.file:
         return f'`check("{exercise.name}", "{exercise.file.name}")`'
     return f'`check("{exercise.name}", {", ".join(exercise.objects)})`'
 
 
-def find_problem(exercise: Exercise, objects: tuple[object, ...]) -> str | None:
+def find_problem_with_objects(exercise: Exercise, objects: tuple[object, ...]) -> str | None:
     """Say why these objects cannot be checked; None when they can."""
     if exercise.problem:
         return f"{exercise.name} cannot be checked until its author has repaired it: {exercise.problem}"
     wanted = len(exercise.objects)
     if len(objects) != wanted:
         count = "Nothing was" if not objects else "Only one was" if len(objects) == 1 else f"{len(objects)} were"
-        return (
-            f"{exercise.name} needs {_describe_count(wanted, exercise)}. {count} given. Write {write_usage(exercise)}."
-        )
+        needs = f"{exercise.name} needs {_describe_wanted_objects(wanted, exercise)}."
+        return f"{needs} {count} given. Write {write_check_call(exercise)}."
     names = [getattr(each, "__name__", None) for each in objects]
     if names != list(exercise.objects) and set(names) == set(exercise.objects):
-        return f"These are the right ones in the wrong order. Write {write_usage(exercise)}."
+        return f"These are the right ones in the wrong order. Write {write_check_call(exercise)}."
     if exercise.file:
-        wrong = f"The name of a file is asked for, and this is {kind_of(objects[0])}. Write {write_usage(exercise)}."
+        wrong = f"The name of a file is asked for, and this is {describe_kind(objects[0])}."
+        wrong = f"{wrong} Write {write_check_call(exercise)}."
         return None if isinstance(objects[0], str | Path) or inspect.isfunction(objects[0]) else wrong
     for index, given in enumerate(objects):
         if problem := _describe_wrong_kind(exercise, index, given) or _describe_wrong_parameters(
@@ -83,7 +82,7 @@ def find_problem(exercise: Exercise, objects: tuple[object, ...]) -> str | None:
     return None
 
 
-def _describe_count(wanted: int, exercise: Exercise) -> str:
+def _describe_wanted_objects(wanted: int, exercise: Exercise) -> str:
     if exercise.file:
         return "the name of your file"
     kind = ("class", "classes") if exercise.is_class else ("function", "functions")
@@ -101,9 +100,8 @@ def _describe_wrong_kind(exercise: Exercise, index: int, given: object) -> str |
         advice = f"Give the {kind} itself, without calling it:"
     elif exercise.is_class and isinstance(given, nn.Module):
         advice = "Give the class itself, without building it:"
-    return (
-        f"{exercise.objects[index]} has to be a {kind}, and this is {kind_of(given)}. {advice} {write_usage(exercise)}."
-    )
+    wrong = f"{exercise.objects[index]} has to be a {kind}, and this is {describe_kind(given)}."
+    return f"{wrong} {advice} {write_check_call(exercise)}."
 
 
 def _describe_wrong_parameters(exercise: Exercise, index: int, given: object) -> str | None:
@@ -113,16 +111,16 @@ def _describe_wrong_parameters(exercise: Exercise, index: int, given: object) ->
         signature = inspect.signature(given)  # type: ignore[arg-type]  # _describe_wrong_kind let callables pass only
     except (TypeError, ValueError):  # some callables do not tell
         return None
-    if expected is None or _accepts(signature, len(expected)):
+    if expected is None or _accepts_argument_count(signature, len(expected)):
         return None
     name = exercise.objects[index]
     verb = "is built" if exercise.is_class else "is called"
     bare = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
-    yours = quoted(signature.replace(parameters=bare, return_annotation=signature.empty))
+    yours = quote_first_line(signature.replace(parameters=bare, return_annotation=signature.empty))
     return f"{name} {verb} as `{name}({', '.join(expected)})`, but yours takes {yours}."
 
 
-def _accepts(signature: inspect.Signature, count: int) -> bool:
+def _accepts_argument_count(signature: inspect.Signature, count: int) -> bool:
     try:
         signature.bind(*range(count))
     except TypeError:

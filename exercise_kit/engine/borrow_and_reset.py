@@ -10,11 +10,11 @@ from importlib.resources import files
 from typing import Any
 
 from exercise_kit.conventions import STUBS
-from exercise_kit.engine.arguments import describe_unknown, find_exercise
-from exercise_kit.engine.compare import listed
+from exercise_kit.engine.arguments import describe_unknown_exercise, find_exercise
+from exercise_kit.engine.compare import join_names
 from exercise_kit.engine.course_named import read_package_name
-from exercise_kit.engine.lent import lend, load_right_parts
-from exercise_kit.engine.notebook_or_script import find_shell
+from exercise_kit.engine.lent import hide_source, load_right_parts
+from exercise_kit.engine.notebook_or_script import find_ipython_shell
 from exercise_kit.engine.release_settings import read_release_settings
 
 
@@ -31,7 +31,7 @@ def borrow(name: str) -> Any:
     """
     known = find_exercise(name)
     if known is None:
-        print(describe_unknown(name, called="borrow"))
+        print(describe_unknown_exercise(name, called="borrow"))
         return None
     if not read_release_settings().borrow:
         print("Your teacher has switched borrowing off. Ask them, or go on with what does not need this part.")
@@ -40,9 +40,12 @@ def borrow(name: str) -> Any:
     if not right:
         print(f"There is no part to borrow for {known.name}. Go on: a cell that needs it says that it waits.")
         return None
-    lent = {each: lend(part) for each, part in right.items()}
+    lent = {each: hide_source(part) for each, part in right.items()}
     sys._getframe(1).f_globals.update(lent)
-    names, verbs = listed([f"`{each}`" for each in lent]), ("is", "earns") if len(lent) == 1 else ("are", "earn")
+    names, verbs = (
+        join_names([f"`{each}`" for each in lent]),
+        ("is", "earns") if len(lent) == 1 else ("are", "earn"),
+    )
     print(f"{names} {verbs[0]} the course's now, and {verbs[1]} nothing. Run your own cell again to take yours back.")
     return next(iter(lent.values())) if len(lent) == 1 else tuple(lent.values())
 
@@ -56,9 +59,9 @@ def reset(name: str) -> None:
     known = find_exercise(name)
     text = _read_stubs().get(known.name) if known else None
     if known is None or text is None:
-        print(f"{known.name} has no cell to fill in." if known else describe_unknown(name, called="reset"))
+        print(f"{known.name} has no cell to fill in." if known else describe_unknown_exercise(name, called="reset"))
         return
-    shell = find_shell()
+    shell = find_ipython_shell()
     if shell is None or not hasattr(shell, "kernel"):
         print(text)
         return

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from exercise_kit.engine.call_trace import OWN
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 
 # operators of aten by their names without underscores at the ends; those that torch tags as pointwise are allowed, too
 _NAMED = """
@@ -189,7 +189,7 @@ class Rule:
             return True
         return name.startswith("torch.") and not name.startswith(_HOLDS_ANSWERS)
 
-    def withheld_functions(self) -> dict[str, Any]:
+    def list_withheld_functions(self) -> dict[str, Any]:
         """List what refuses where an answer is graded, as :mod:`exercise_kit.worker.withheld_functions` takes it."""
         allowed = None if self.libraries else [*_LIBRARIES, *self.names]
         return {"own": list(self.others), "denied": [] if self.parts else list(self.answers), "allowed": allowed}
@@ -212,7 +212,7 @@ def describe_forbidden_call(rule: Rule | None, names: Iterable[str]) -> str | No
     if forbidden is None:
         return None
     whose = "Your own " if forbidden.startswith(OWN) else ""
-    return f"{whose}{quoted(forbidden.removeprefix(OWN))} was called. {rule.why}"
+    return f"{whose}{quote_first_line(forbidden.removeprefix(OWN))} was called. {rule.why}"
 
 
 def _to_public_name(name: str) -> str:

@@ -86,7 +86,7 @@ class Watch:
         turns = self._turns
         noting = turns[-1][1] if turns else False
         if event == "call":
-            kind, name = self._classify_once(frame.f_code)
+            kind, name = self._classify_code(frame.f_code)
             if kind is _STUDENTS:
                 self._names[name] = None
                 if not noting:
@@ -98,23 +98,28 @@ class Watch:
                     turns.append((frame, False))
         elif event == "return" and turns and turns[-1][0] is frame:
             turns.pop()
-        elif event == "c_call" and noting and (name := getattr(arg, "__name__", "")) in OPERATORS and _is_torchs(arg):
+        elif (
+            event == "c_call"
+            and noting
+            and (name := getattr(arg, "__name__", "")) in OPERATORS
+            and _is_torch_function(arg)
+        ):
             self._names[f"torch.ops.aten.{name}"] = None
 
-    def _classify_once(self, code: CodeType) -> tuple[str, str]:
+    def _classify_code(self, code: CodeType) -> tuple[str, str]:
         known = self._kinds.get(id(code))
         if known is None:
-            self._kinds[id(code)] = known = (code, *_classify(code, self._folders))
+            self._kinds[id(code)] = known = (code, *_find_owner_and_name(code, self._folders))
         return known[1], known[2]
 
 
-def _is_torchs(function: Any) -> bool:
+def _is_torch_function(function: Any) -> bool:
     """Say whether a function in C++ is torch's: a method of tensors, or of one of its modules."""
     owner = getattr(function, "__self__", None)
     return isinstance(owner, torch.Tensor) or any(owner is each for each in _OWNERS)
 
 
-def _classify(code: CodeType, folders: tuple[str, ...]) -> tuple[str, str]:
+def _find_owner_and_name(code: CodeType, folders: tuple[str, ...]) -> tuple[str, str]:
     """Whose a function is, by the file that it was compiled from, and the name by which it is noted."""
     file = code.co_filename
     if file == __file__ or (file.startswith("<") and not file.startswith(_CELLS)):

@@ -9,7 +9,7 @@ from importlib import import_module
 from types import CodeType
 from typing import Any
 
-from exercise_kit.engine.compare import listed
+from exercise_kit.engine.compare import join_names
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.exercise import Exercise
@@ -23,7 +23,7 @@ def find_called_parts(exercise: Exercise, objects: Sequence[object]) -> dict[str
         objects: functions and classes; what calls by other ways than a global name is not seen.
     """
     functions = [function for each in objects for function in _iterate_functions(each)]
-    names = {name for function in functions for name in _iterate_names(function.__code__)}
+    names = {name for function in functions for name in _iterate_global_names(function.__code__)}
     found: dict[str, dict[str, Any]] = {}
     for part in course().reference_modules:
         known = course().exercises[part]
@@ -54,7 +54,9 @@ def replace_by_reference(parts: Mapping[str, Mapping[str, Any]], objects: Sequen
             namespace.update(before)
 
 
-def describe_parts(name: str, parts: Sequence[str], wrong: Collection[str], gained: int, failed: int) -> str:
+def describe_parts_carried_forward(
+    name: str, parts: Sequence[str], wrong: Collection[str], gained: int, failed: int
+) -> str:
     """Tell the student about the parts.
 
     Args:
@@ -65,7 +67,7 @@ def describe_parts(name: str, parts: Sequence[str], wrong: Collection[str], gain
         failed: how many checks fail all the same.
     """
     names = [f"`{part}`" for part in parts if part in wrong] or [f"`{part}`" for part in parts]
-    calls = f"calls your {listed(names)}, which {'is' if len(names) == 1 else 'are'} not right"
+    calls = f"calls your {join_names(names)}, which {'is' if len(names) == 1 else 'are'} not right"
     if not failed:
         return f"{name} is right. It {calls}: the mistake is there, and costs points there alone."
     more = "1 more check passes and counts" if gained == 1 else f"{gained} more checks pass and count"
@@ -81,9 +83,9 @@ def _iterate_functions(of: object) -> Iterator[Callable[..., Any]]:
             yield each
 
 
-def _iterate_names(code: CodeType) -> Iterator[str]:
+def _iterate_global_names(code: CodeType) -> Iterator[str]:
     """The names that a function looks up, in the functions inside it too."""
     yield from code.co_names
     for each in code.co_consts:
         if isinstance(each, CodeType):
-            yield from _iterate_names(each)
+            yield from _iterate_global_names(each)

@@ -33,19 +33,19 @@ def group_by_cause(results: Sequence[CheckResult]) -> tuple[list[CauseGroup], li
     """Group what fails or could not be decided by cause and in order; and give what passes."""
     by_name = {each.name: each for each in results}
 
-    def leader(result: CheckResult) -> CheckResult:
+    def find_leading_result(result: CheckResult) -> CheckResult:
         """The line under which a result folds; itself where it says something of its own."""
         for other in (result.waits_for, result.same_as):
             if other in by_name and other != result.name and by_name[other].verdict != Verdict.PASS:
-                return leader(by_name[other])
+                return find_leading_result(by_name[other])
         return result
 
     folded: dict[str, list[CheckResult]] = {}
     for each in results:
         if each.verdict != Verdict.PASS:
-            folded.setdefault(leader(each).name, []).append(each)
+            folded.setdefault(find_leading_result(each).name, []).append(each)
     groups = [_make_group(by_name[name], members) for name, members in folded.items()]
-    return sorted(groups, key=lambda group: _rank_group(group.first)), [
+    return sorted(groups, key=lambda group: _rank_by_verdict(group.first)), [
         each for each in results if each.verdict == "pass"
     ]
 
@@ -56,7 +56,7 @@ def _make_group(first: CheckResult, members: Sequence[CheckResult]) -> CauseGrou
     return CauseGroup(first, same, tuple(each for each in others if each.verdict == Verdict.UNDECIDED))
 
 
-def _rank_group(first: CheckResult) -> int:
+def _rank_by_verdict(first: CheckResult) -> int:
     """Lower is earlier."""
     if first.verdict == Verdict.UNDECIDED:
         return 5 if first.reason == Reason.REMARK else 6

@@ -16,7 +16,7 @@ from exercise_kit.engine.evaluate_check import Outcome
 from exercise_kit.engine.exercise import Check, Exercise, Misconception
 from exercise_kit.engine.expect import RANDOM
 from exercise_kit.engine.probes import Probe, use_fresh_settings
-from exercise_kit.engine.records import same_record
+from exercise_kit.engine.records import is_same_record
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 
@@ -25,7 +25,9 @@ _LOOK = "Which line of yours draws random numbers, and who asked for it?"
 _WITNESSES = 3  # known mistakes that tell whether a check gives everybody other numbers
 
 
-def name_chance(exercise: Exercise, outcomes: Sequence[Outcome], student: Callable[[], Student]) -> list[Outcome]:
+def mark_numbers_made_by_chance(
+    exercise: Exercise, outcomes: Sequence[Outcome], student: Callable[[], Student]
+) -> list[Outcome]:
     """Say of wrong numbers that nobody has named that they are made by chance, where they are.
 
     Only the first of them is asked again; what others say follows from the same.
@@ -44,23 +46,23 @@ def name_chance(exercise: Exercise, outcomes: Sequence[Outcome], student: Callab
 
 
 def _fails_by_chance(exercise: Exercise, check: Check, student: Callable[[], Student]) -> bool:
-    if _repeats(check, student):
+    if _is_repeatable(check, student):
         return False
     witnesses = exercise.misconceptions[:_WITNESSES]
-    return all(_repeats_with_mistake(wrong, exercise.objects, check) for wrong in witnesses)
+    return all(_is_repeatable_with_mistake(wrong, exercise.objects, check) for wrong in witnesses)
 
 
 @cache
-def _repeats_with_mistake(wrong: Misconception, names: tuple[str, ...], check: Check) -> bool:
-    return _repeats(check, lambda: Student(dict(zip(names, wrong.objects, strict=True))))
+def _is_repeatable_with_mistake(wrong: Misconception, names: tuple[str, ...], check: Check) -> bool:
+    return _is_repeatable(check, lambda: Student(dict(zip(names, wrong.objects, strict=True))))
 
 
-def _repeats(check: Check, student: Callable[[], Student]) -> bool:
+def _is_repeatable(check: Check, student: Callable[[], Student]) -> bool:
     """Say whether a check finds the same with two seeds."""
-    return same_record(*(_record(check, student(), seed) for seed in _SEEDS))
+    return is_same_record(*(_record_check(check, student(), seed) for seed in _SEEDS))
 
 
-def _record(check: Check, student: Student, seed: int) -> list[object]:
+def _record_check(check: Check, student: Student, seed: int) -> list[object]:
     with use_fresh_settings():
         torch.default_generator.manual_seed(seed)
         try:

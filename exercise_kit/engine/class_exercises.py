@@ -79,13 +79,13 @@ def use_class(folder: Path | None) -> None:
     _InUse.files = find_class_files(folder)
 
 
-def use_class_here(folder: Callable[[], Path | None]) -> None:
+def use_class_by_default(folder: Callable[[], Path | None]) -> None:
     """Serve the class that ``folder()`` gives, unless something has been chosen before."""
     if _InUse.files is None:
         use_class(folder())
 
 
-def get_files_in_use() -> ClassFiles:
+def get_class_files_in_use() -> ClassFiles:
     """The files of the class that this process serves."""
     return _InUse.files or ClassFiles()
 
@@ -132,22 +132,22 @@ class ClassExercises:
     @property
     def exercises(self) -> Mapping[str, Exercise]:
         """By name; those that cannot be used among them, where a lesson asks for them."""
-        return self._loaded[0]
+        return self._exercises_and_problems[0]
 
     @property
     def problems(self) -> Mapping[str, str]:
         """By the names of files without ".py" why they cannot be used, with file and line."""
-        return self._loaded[1]
+        return self._exercises_and_problems[1]
 
     @property
     def answers(self) -> Mapping[str, tuple[Callable[..., Any], ...]]:
         """The right objects of each exercise, out of its lesson: for the judge alone."""
-        return self._answered[0]
+        return self._answers_and_problems[0]
 
     @property
     def problems_of_answers(self) -> Mapping[str, str]:
         """By the names of exercises why their lesson gives no right answer, with file and line."""
-        return self._answered[1]
+        return self._answers_and_problems[1]
 
     def map_exercises_to_lessons(self) -> Mapping[str, str]:
         """The exercises that the class's own lessons ask for → the lesson."""
@@ -158,7 +158,7 @@ class ClassExercises:
         return found
 
     @cached_property
-    def _loaded(self) -> tuple[dict[str, Exercise], dict[str, str]]:
+    def _exercises_and_problems(self) -> tuple[dict[str, Exercise], dict[str, str]]:
         from exercise_kit.engine.exercise import Exercise  # with torch
 
         exercises: dict[str, Exercise] = {}
@@ -186,7 +186,7 @@ class ClassExercises:
             with suppress_bytecode():
                 module = importlib.import_module(f"{self._package}.{PACKAGE}.{name}")
         except (Exception, SystemExit) as error:
-            return describe_with_line(error, self.folder.parent, where)
+            return describe_error_with_line(error, self.folder.parent, where)
         found = vars(module).get(name)
         if not isinstance(found, Exercise) or found.name != name:
             return f'{where}: it has to define {name} = Exercise("{name}", LESSON): the file is called as its exercise'
@@ -195,8 +195,8 @@ class ClassExercises:
         return found if found.checks else f"{where}: {name} has no public check; write one below @{name}.check"
 
     @cached_property
-    def _answered(self) -> tuple[dict[str, tuple[Callable[..., Any], ...]], dict[str, str]]:
-        from exercise_kit.engine.lesson_answers import right_objects
+    def _answers_and_problems(self) -> tuple[dict[str, tuple[Callable[..., Any], ...]], dict[str, str]]:
+        from exercise_kit.engine.lesson_answers import load_right_objects
 
         answers: dict[str, tuple[Callable[..., Any], ...]] = {}
         problems: dict[str, str] = {}
@@ -205,11 +205,11 @@ class ClassExercises:
                 continue
             path = self.folder.parent / LESSONS / f"{exercise.lesson}.py"
             try:
-                answers[name] = right_objects(path, exercise.objects, self._package)
+                answers[name] = load_right_objects(path, exercise.objects, self._package)
             except FileNotFoundError:
                 problems[name] = f"{EXERCISES}/{name}.py: there is no lesson {LESSONS}/{path.name}"
             except (Exception, SystemExit) as error:
-                problems[name] = describe_with_line(error, self.folder.parent, f"{LESSONS}/{path.name}")
+                problems[name] = describe_error_with_line(error, self.folder.parent, f"{LESSONS}/{path.name}")
         return answers, problems
 
 
@@ -223,7 +223,7 @@ def suppress_bytecode() -> Iterator[None]:
         sys.dont_write_bytecode = before
 
 
-def find_line(error: BaseException, folder: Path) -> tuple[Path, int] | None:
+def find_error_line(error: BaseException, folder: Path) -> tuple[Path, int] | None:
     """The innermost line of a file in ``folder`` at which ``error`` came up."""
     if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(folder):
         return Path(error.filename), error.lineno or 1
@@ -233,7 +233,7 @@ def find_line(error: BaseException, folder: Path) -> tuple[Path, int] | None:
     return None
 
 
-def describe_with_line(error: BaseException, folder: Path, otherwise: str) -> str:
+def describe_error_with_line(error: BaseException, folder: Path, otherwise: str) -> str:
     """An exception with the innermost line of a file in ``folder``, as "exercises/count.py:12: NameError: ...".
 
     Args:
@@ -241,7 +241,7 @@ def describe_with_line(error: BaseException, folder: Path, otherwise: str) -> st
         folder: of the class, or of its checks.
         otherwise: the file that is named where no line is known.
     """
-    place = find_line(error, folder)
+    place = find_error_line(error, folder)
     where = f"{place[0].relative_to(folder)}:{place[1]}" if place else otherwise
     words = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{where}: {type(error).__name__}: {words}"

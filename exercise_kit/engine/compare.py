@@ -13,17 +13,17 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.quoting import quoted, said
+from exercise_kit.quoting import convert_to_text, quote_first_line
 from exercise_kit.reasons import Reason
 
 
-def shape(of: Tensor | Sequence[int]) -> str:
+def format_shape(of: Tensor | Sequence[int]) -> str:
     """A shape as people write it: (2, 10, 48)."""
     sizes = of.shape if is_tensor(of) else of
     return "(" + ", ".join(str(int(size)) for size in sizes) + ("," if len(sizes) == 1 else "") + ")"
 
 
-def short(name: torch.dtype | torch.layout) -> str:
+def format_dtype(name: torch.dtype | torch.layout) -> str:
     """A dtype or a layout without its module: float32."""
     return str(name).removeprefix("torch.")
 
@@ -34,15 +34,15 @@ def is_tensor(value: object) -> TypeGuard[Tensor]:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def kind_of(value: object) -> str:
+def describe_kind(value: object) -> str:
     """Name what a value is, with its article: "a list of 3 elements", "the class Linear", "the float `3.5`"."""
     name = "Tensor" if is_tensor(value) else type(value).__name__
     if value is None:
         return "None"
-    if type(value) in (bool, int, float) and said(value):
-        return f"the {name} {quoted(value, 60)}"
+    if type(value) in (bool, int, float) and convert_to_text(value):
+        return f"the {name} {quote_first_line(value, 60)}"
     if type(value) is str:
-        return f"the text {quoted(repr(value), 60)}"
+        return f"the text {quote_first_line(repr(value), 60)}"
     if inspect.isclass(value):
         return f"the class {value.__name__}"
     if inspect.isroutine(value):
@@ -59,17 +59,17 @@ def kind_of(value: object) -> str:
 _LIVE = re.compile(r"[`$\\<]")  # what a page may make something else of
 
 
-def brief(value: object) -> str:
+def describe_briefly(value: object) -> str:
     """An argument of a call: a tensor by its shape, anything else as Python writes it, if that is short."""
     if is_tensor(value):
-        return f"a tensor of shape {shape(value)}"
+        return f"a tensor of shape {format_shape(value)}"
     text = repr(value)
     if len(text) > 60:
-        return kind_of(value)
-    return quoted(text, 60) if _LIVE.search(text) else text
+        return describe_kind(value)
+    return quote_first_line(text, 60) if _LIVE.search(text) else text
 
 
-def listed(names: Sequence[str], most: int = 4) -> str:
+def join_names(names: Sequence[str], most: int = 4) -> str:
     """The first names, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
@@ -80,7 +80,7 @@ _ROUNDING = 1e-3
 _OFF_ONE = 2e-2
 
 
-def find_empty_content(found: Tensor, right: Tensor, axes: Sequence[str] = ()) -> tuple[str, str, str] | None:
+def find_nan_or_zeros(found: Tensor, right: Tensor, axes: Sequence[str] = ()) -> tuple[str, str, str] | None:
     """(seen, expected, look) for an answer that tells nothing: NaN, infinity, or nothing but zeros."""
     found, right = found.double(), right.double()
     if right.isfinite().all() and not found.isfinite().all():
@@ -95,7 +95,7 @@ def find_empty_content(found: Tensor, right: Tensor, axes: Sequence[str] = ()) -
     return None
 
 
-def find_pattern(found: Tensor, right: Tensor) -> tuple[str, str, str] | None:
+def find_constant_factor_or_offset(found: Tensor, right: Tensor) -> tuple[str, str, str] | None:
     """(seen, expected, look) where one number tells all values: a constant, a factor, an offset."""
     found, right = found.double(), right.double()
     scale = float(right.abs().max()) if right.numel() > 2 and right.isfinite().all() else 0.0
@@ -113,10 +113,10 @@ def find_pattern(found: Tensor, right: Tensor) -> tuple[str, str, str] | None:
     if abs(offset) > _ROUNDING * scale and bool(((found - right - offset).abs() <= rounding).all()):
         look = "Which line adds or subtracts once too often, or not often enough?"
         return f"every value is {abs(offset):.4g} too {'large' if offset > 0 else 'small'}", "a difference of 0", look
-    return _find_cut_off(found, right, rounding) or _find_row_offsets(found, right, rounding)
+    return _find_missing_negatives(found, right, rounding) or _find_row_offsets(found, right, rounding)
 
 
-def _find_cut_off(found: Tensor, right: Tensor, rounding: float) -> tuple[str, str, str] | None:
+def _find_missing_negatives(found: Tensor, right: Tensor, rounding: float) -> tuple[str, str, str] | None:
     """(seen, expected, look) where all is right but for what lies below 0, as behind a ReLU."""
     below = right < -rounding
     if not below.any() or found[below].any() or not torch.allclose(found[~below], right[~below], atol=rounding):
@@ -141,7 +141,7 @@ def _find_row_offsets(found: Tensor, right: Tensor, rounding: float) -> tuple[st
     return f"all values along the last axis are off by one and the same number{zero}", "no such offset", look
 
 
-def find_rows_off_one(found: Tensor, right: Tensor, axes: Sequence[str]) -> tuple[str, str, str] | None:
+def find_rows_not_summing_to_one(found: Tensor, right: Tensor, axes: Sequence[str]) -> tuple[str, str, str] | None:
     """(seen, expected, look) for rows that should sum to 1, as those of a softmax do, and do not."""
     if right.ndim < 2 or right.shape[-1] < 2 or not right.is_floating_point() or not found.is_floating_point():
         return None
@@ -150,7 +150,9 @@ def find_rows_off_one(found: Tensor, right: Tensor, axes: Sequence[str]) -> tupl
     if bool((right < 0).any()) or bool(((right.sum(-1) - 1).abs() > _OFF_ONE).any()) or not off.any():
         return None
     names = axes if len(axes) == right.ndim else ()
-    place = f"{_describe_place(off, names[:-1])}, sums to {_format_number(float(found.sum(-1)[_find_first(off)]), 4)}"
+    place = (
+        f"{_describe_place(off, names[:-1])}, sums to {_format_number(float(found.sum(-1)[_find_first_index(off)]), 4)}"
+    )
     along = (f"along the axis of the {name}" for axis, name in enumerate(names) if _sums_to_one(found, axis))
     elsewhere = f"; they do {named}" if (named := next(along, "")) else ""
     share = _describe_share(off, "does not sum", "do not sum").replace("value", "row")
@@ -170,8 +172,10 @@ def find_first_difference(
     found, right = actual.double(), expected.double()
     relative, absolute = tolerance
     differs = ~torch.isclose(found, right, rtol=relative, atol=absolute)
-    index = _find_first(differs)
-    here, there = _format_apart(float(found[index]), float(right[index]), torch.bool in (actual.dtype, expected.dtype))
+    index = _find_first_index(differs)
+    here, there = _format_two_numbers(
+        float(found[index]), float(right[index]), torch.bool in (actual.dtype, expected.dtype)
+    )
     if found.numel() == 1:
         return f"its value is {here}", there
     names = axes if len(axes) == len(index) else ()
@@ -184,13 +188,13 @@ def find_first_difference(
     )
 
 
-def _find_first(mask: Tensor) -> tuple[int, ...]:
+def _find_first_index(mask: Tensor) -> tuple[int, ...]:
     return tuple(int(i) for i in mask.nonzero()[0])
 
 
 def _describe_place(mask: Tensor, axes: Sequence[str]) -> str:
     """The first place of a mask, by the names of its axes where they are known."""
-    index = _find_first(mask)
+    index = _find_first_index(mask)
     if len(axes) != len(index):
         return f"index {list(index)}"
     return ", ".join(f"{axis} {i}" for axis, i in zip(axes, index, strict=True))
@@ -200,7 +204,7 @@ def _is_constant(tensor: Tensor) -> bool:
     return bool((tensor == tensor.flatten()[0]).all())
 
 
-def _format_apart(here: float, there: float, boolean: bool) -> tuple[str, str]:
+def _format_two_numbers(here: float, there: float, boolean: bool) -> tuple[str, str]:
     """Two numbers with as few digits as tell them apart, four at least."""
     if boolean and {here, there} <= {0.0, 1.0}:
         return str(bool(here)), str(bool(there))
@@ -271,12 +275,12 @@ def expect_equal(
     tensor = expect_tensor(actual, expected.shape, name)
     if tensor.dtype != expected.dtype and not (any_float and tensor.is_floating_point()):
         raise Failure(
-            f"{name} has dtype {short(tensor.dtype)}",
-            short(expected.dtype) + (", the dtype of the input" if expected.is_floating_point() else ""),
+            f"{name} has dtype {format_dtype(tensor.dtype)}",
+            format_dtype(expected.dtype) + (", the dtype of the input" if expected.is_floating_point() else ""),
             "Which line makes a new tensor, and which dtype does it give it?",
             # of the dtype that inputs have as a rule, where other checks ask for something else; else it is the claim
             Reason.DTYPE if expected.dtype == torch.float32 else Reason.DIFFERENT,
-            short(tensor.dtype),
+            format_dtype(tensor.dtype),
         )
     if tensor.device != expected.device:
         raise Failure(
@@ -285,22 +289,22 @@ def expect_equal(
             "Which line makes a new tensor without saying on which device?",
             Reason.DEVICE,
         )
-    if not close(tensor, expected):
+    if not are_close(tensor, expected):
         seen, wanted, look = _find_difference(tensor.detach(), expected.detach(), axes, describe, look)
-        raise Failure(f"{name} has the shape {shape(tensor)}, as expected, but {seen}", wanted, look)
+        raise Failure(f"{name} has the shape {format_shape(tensor)}, as expected, but {seen}", wanted, look)
 
 
 def _find_difference(
     actual: Tensor, expected: Tensor, axes: Sequence[str], describe: Describe | None, look: str
 ) -> tuple[str, str, str]:
     """(seen, expected, look), by the first that has something to say."""
-    if described_as := find_empty_content(actual, expected, axes) or find_pattern(actual, expected):
+    if described_as := find_nan_or_zeros(actual, expected, axes) or find_constant_factor_or_offset(actual, expected):
         return described_as
     described = None
     if describe:
         with contextlib.suppress(IndexError, ValueError, OverflowError):  # it may look for what is not there
             described = describe(actual, expected)
-    if described is None and (described_as := find_rows_off_one(actual, expected, axes)):
+    if described is None and (described_as := find_rows_not_summing_to_one(actual, expected, axes)):
         return described_as
     by_hand = "Work out that one value by hand, line by line. Where does your code differ?"
     return *(
@@ -313,7 +317,11 @@ def expect_tensor(actual: object, wanted: Sequence[int], name: str) -> Tensor:
     if not isinstance(actual, Tensor):
         expected = f"a tensor of shape {_format_wanted_shape(wanted)}"
         raise Failure(
-            f"{name} is {kind_of(actual)}", expected, _ask_where_it_returns(actual), Reason.KIND, kind_of(actual)
+            f"{name} is {describe_kind(actual)}",
+            expected,
+            _ask_about_return_line(actual),
+            Reason.KIND,
+            describe_kind(actual),
         )
     if tuple(actual.shape) != tuple(wanted):
         raise Failure(
@@ -325,7 +333,7 @@ def expect_tensor(actual: object, wanted: Sequence[int], name: str) -> Tensor:
     return actual
 
 
-def _ask_where_it_returns(value: object) -> str:
+def _ask_about_return_line(value: object) -> str:
     if value is None:
         return "Does every path end in a `return`?"
     if inspect.isgenerator(value) or inspect.iscoroutine(value):
@@ -341,10 +349,10 @@ def _ask_where_it_returns(value: object) -> str:
 
 
 def _format_wanted_shape(sizes: Sequence[int]) -> str:
-    return shape(sizes) if len(sizes) else "(), a single number"
+    return format_shape(sizes) if len(sizes) else "(), a single number"
 
 
-def close(actual: Tensor, expected: Tensor) -> bool:
+def are_close(actual: Tensor, expected: Tensor) -> bool:
     """Say whether two tensors of one shape hold the same numbers, up to the rounding of the coarser dtype."""
     relative, absolute = get_tolerance(actual, expected)
     exact = not (actual.is_floating_point() or expected.is_floating_point())

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from exercise_kit.engine.class_exercises import ClassExercises, ClassFiles, get_files_in_use, load_class_exercises
+from exercise_kit.engine.class_exercises import ClassExercises, ClassFiles, get_class_files_in_use, load_class_exercises
 from exercise_kit.engine.course_named import DEFAULT, VARIABLE, read_course_name, read_package_name
 from exercise_kit.engine.verdict import Undecided
 
@@ -208,7 +208,7 @@ def course() -> Course:
     Raises:
         CourseError: what the operator has named cannot be imported, or is no course.
     """
-    return _make_course(read_course_name(), get_files_in_use())
+    return _make_course(read_course_name(), get_class_files_in_use())
 
 
 @lru_cache(maxsize=1)

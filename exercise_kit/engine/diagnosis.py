@@ -7,10 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cache
 from itertools import islice
 
-from exercise_kit.engine.errors import share_operation
+from exercise_kit.engine.errors import may_share_operation
 from exercise_kit.engine.exercise import Exercise, Misconception
-from exercise_kit.engine.records import same_record
-from exercise_kit.engine.two_mistakes import Evidence, Pair, get_most_evaluated, pairs_of, sort_by_likelihood
+from exercise_kit.engine.records import is_same_record
+from exercise_kit.engine.two_mistakes import (
+    Evidence,
+    Pair,
+    get_most_pairs_evaluated,
+    list_pairs,
+    sort_pairs_by_likelihood,
+)
 from exercise_kit.engine.verdict import Cause
 
 Record = list[object]
@@ -22,7 +28,7 @@ MOST_EVIDENCE = 3
 MOST_NAMES = 3
 
 
-def _hold_always(wrong: Misconception) -> bool:
+def _always_holds(wrong: Misconception) -> bool:
     """Hold every sentence for true, where no student is at hand of whom it could be untrue."""
     return True
 
@@ -40,7 +46,7 @@ class Compared:
     Attributes: ``holds``.
     """
 
-    def __init__(self, records: Mapping[str, Record], observe: Observe, holds: Holds = _hold_always) -> None:
+    def __init__(self, records: Mapping[str, Record], observe: Observe, holds: Holds = _always_holds) -> None:
         self._records, self._observe, self.holds = records, observe, cache(holds)
         self._seen: dict[tuple[Misconception, str], tuple[bool, Record]] = {}
         self._agrees: dict[tuple[Misconception, str], bool] = {}
@@ -57,7 +63,7 @@ class Compared:
         place = wrong, name
         if place not in self._agrees:
             self.fails(wrong, name)
-            self._agrees[place] = same_record(self._seen[place][1], self._records[name])
+            self._agrees[place] = is_same_record(self._seen[place][1], self._records[name])
         return self._agrees[place]
 
     def explains(self, wrong: Misconception, name: str) -> bool:
@@ -74,7 +80,7 @@ class Compared:
         return sum(self.fails(wrong, name) and not self.agrees(wrong, name) for name in observed)
 
 
-def explain(
+def find_causes(
     misconceptions: Iterable[Misconception],
     records: Mapping[str, Record],
     failed: Set[str],
@@ -100,17 +106,17 @@ def explain(
     matching = [
         wrong
         for wrong in misconceptions
-        if _fits(wrong, records[name], failed, name, seen)
+        if _explains_failure(wrong, records[name], failed, name, seen)
         and _is_supported(wrong, records, failed, seen, decisive)
         and seen.holds(wrong)
     ]
     if len(matching) > 1:
         votes = [sum(seen.agrees(wrong, each) for each in records) for wrong in matching]
         matching = [wrong for wrong, vote in zip(matching, votes, strict=True) if vote == max(votes)]
-    return _limit_causes(tuple(wrong.cause for wrong in matching))
+    return _drop_too_many_causes(tuple(wrong.cause for wrong in matching))
 
 
-def _is_verdict(entry: object) -> bool:
+def _is_bare_bool(entry: object) -> bool:
     """Say whether an entry of a record is a bare yes or no, as a student's test of others' code gives it."""
     return isinstance(entry, tuple) and entry[:1] == ("returned",) and isinstance(entry[-1], bool)
 
@@ -118,16 +124,16 @@ def _is_verdict(entry: object) -> bool:
 def _may_be_same_step(first: object, second: object) -> bool:
     """Say whether two entries of records hold exceptions that may come from the same step, or none."""
     if isinstance(first, tuple) and isinstance(second, tuple):
-        return all(map(share_operation, first, second))
+        return all(map(may_share_operation, first, second))
     return True
 
 
-def _limit_causes(causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
+def _drop_too_many_causes(causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
     """The causes, or none where they are so many that whoever reads them knows no more than before."""
     return causes if len(causes) <= MOST_NAMES else ()
 
 
-def _fits(wrong: Misconception, record: Record, failed: Set[str], name: str, seen: Compared) -> bool:
+def _explains_failure(wrong: Misconception, record: Record, failed: Set[str], name: str, seen: Compared) -> bool:
     """Say whether a misconception fails a check as the student does, and the other failures do not speak against it.
 
     One alike answer may be chance: zeros match whatever gives zeros in that check. So of the checks that both
@@ -136,7 +142,7 @@ def _fits(wrong: Misconception, record: Record, failed: Set[str], name: str, see
     What the student passes is another matter: see :func:`_is_supported`. Nothing is observed once this is decided.
     """
     only_raised = all(isinstance(entry, tuple) and entry[:1] == ("raised",) for entry in record)
-    most_against = 0 if only_raised or all(map(_is_verdict, record)) else (len(failed) - 1) // 2
+    most_against = 0 if only_raised or all(map(_is_bare_bool, record)) else (len(failed) - 1) // 2
     if seen.count_against(wrong, failed) > most_against or not seen.explains(wrong, name):
         return False
     if only_raised and not seen.may_be_same_step(wrong, name):
@@ -172,19 +178,19 @@ def _fails_more(wrong: Misconception, names: Sequence[str], count: int, seen: Co
     return next(islice(fails, count, None), None) is not None
 
 
-def _may_be_two(found: Mapping[str, tuple[Cause, ...]]) -> bool:
+def _may_be_two_mistakes(found: Mapping[str, tuple[Cause, ...]]) -> bool:
     """Say whether no one misconception explains all failures, so that there may be two."""
     return bool(found) and not set.intersection(*(set(each) for each in found.values()))
 
 
-def explain_by_two(
+def find_causes_in_pairs(
     exercise: Exercise,
     records: Mapping[str, Record],
     failed: Sequence[str],
     found: Mapping[str, tuple[Cause, ...]],
     observe: Observe,
     decisive: Set[str] = frozenset(),
-    holds: Holds = _hold_always,
+    holds: Holds = _always_holds,
 ) -> dict[str, tuple[Cause, ...]]:
     """``found``, what single misconceptions explain, with two at once wherever these explain more.
 
@@ -202,14 +208,14 @@ def explain_by_two(
         failed: the names of the checks that the student failed.
         found: the single misconceptions that explain each of them; a check that is missing here was not evaluated.
         observe: for a misconception and a check's name, whether it fails that check, and what it gives there.
-        decisive: as :func:`explain` has it.
+        decisive: as :func:`find_causes` has it.
         holds: whether a misconception's sentence is true of the student.
 
     Returns:
         ``found``, with the cause of the pair at every failure that the pair explains.
     """
 
-    pairs = pairs_of(exercise) if _may_be_two(found) else ()
+    pairs = list_pairs(exercise) if _may_be_two_mistakes(found) else ()
     if not pairs:
         return dict(found)
     seen = Compared(records, observe)
@@ -220,8 +226,8 @@ def explain_by_two(
     evidence = {name: records[name] for name in unexplained[:MOST_EVIDENCE]}
     least = max(alone.values(), default=0) + 1  # of failures that a pair has to explain
     best: list[tuple[Pair, list[str]]] = []
-    for pair in _order_by_likelihood(exercise, pairs, evidence, alone, observe):
-        explained = _list_explained(pair, ordered, passed, least, seen)
+    for pair in _order_pairs_by_likelihood(exercise, pairs, evidence, alone, observe):
+        explained = _list_explained_failures(pair, ordered, passed, least, seen)
         if any(seen.fails(pair, name) for name in passed if name in decisive and explained):
             continue
         if explained and not all(map(holds, pair.both)):
@@ -238,7 +244,9 @@ def explain_by_two(
     return {**found, **dict.fromkeys((name for _, explained in best for name in explained), causes)}
 
 
-def _list_explained(pair: Pair, failed: Sequence[str], passed: Sequence[str], least: int, seen: Compared) -> list[str]:
+def _list_explained_failures(
+    pair: Pair, failed: Sequence[str], passed: Sequence[str], least: int, seen: Compared
+) -> list[str]:
     """The failures at which a pair gives what the student gave.
 
     None, where it gives something else at one of them, fails as many of the checks that the student has passed, or
@@ -253,7 +261,7 @@ def _list_explained(pair: Pair, failed: Sequence[str], passed: Sequence[str], le
     return [] if _fails_more(pair, passed, len(explained) - 1, seen) else explained
 
 
-def _order_by_likelihood(
+def _order_pairs_by_likelihood(
     exercise: Exercise,
     pairs: Sequence[Pair],
     unexplained: Mapping[str, Record],
@@ -264,7 +272,7 @@ def _order_by_likelihood(
         Evidence(record, {one.cause: observe(one, check_name)[1] for one in exercise.misconceptions})
         for check_name, record in unexplained.items()
     ]
-    return sort_by_likelihood(pairs, evidence, set(alone))[: get_most_evaluated(exercise)]
+    return sort_pairs_by_likelihood(pairs, evidence, set(alone))[: get_most_pairs_evaluated(exercise)]
 
 
 def _has_values(record: Record) -> bool:

@@ -18,10 +18,10 @@ from typing import Any
 
 import torch
 
-from exercise_kit.engine.compare import brief, shape
+from exercise_kit.engine.compare import describe_briefly, format_shape
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.verdict import Failure, NotWritten
-from exercise_kit.quoting import quoted, said
+from exercise_kit.quoting import convert_to_text, quote_first_line
 from exercise_kit.reasons import Reason
 
 OURS = tuple(str(Path(str(files(name)))) + os.sep for name in ("exercise_kit", read_package_name()))
@@ -130,16 +130,16 @@ class Raised:
 
     def __str__(self) -> str:
         """Its class, and its words in backticks."""
-        return f"{self.kind} {quoted(self.words)}".strip()
+        return f"{self.kind} {quote_first_line(self.words)}".strip()
 
 
-def describe(error: BaseException) -> Raised:
+def describe_exception(error: BaseException) -> Raised:
     """Describe what can be reported of an exception that was raised here."""
-    kinds, words = tuple(each.__name__ for each in type(error).__mro__ if each is not object), said(error)
+    kinds, words = tuple(each.__name__ for each in type(error).__mro__ if each is not object), convert_to_text(error)
     if scripted := _SCRIPTED.search(words):  # TorchScript raises an error of its own that tells of the student's
         kinds, words = (scripted[1], *kinds), scripted[2]
     functions = tuple(frame.name for frame in traceback.extract_tb(error.__traceback__))
-    line, tensors = _find_line(error)
+    line, tensors = _find_student_line(error)
     return Raised(kinds, words, line, functions, tensors)
 
 
@@ -153,10 +153,10 @@ def make_failure(name: str, error: Raised, inputs: tuple[Any, ...], options: Map
             return Failure(f"{name} does not exist", "a method called `forward`", look, Reason.RAISED, "no forward")
         if not error.words or "NotImplementedError" in error.line:
             return NotWritten(f"{name} is not written yet: its line `raise NotImplementedError` is still there")
-    text = f": {quoted(error.words)}" if error.words not in ("", "None") else ""
-    named = [f"{option}={brief(value)}" for option, value in options.items()]
-    given = ", ".join([*(brief(value) for value in inputs), *named])
-    look = _suggest(error) or ("Which shapes, names or types meet on that line?" if place else "")
+    text = f": {quote_first_line(error.words)}" if error.words not in ("", "None") else ""
+    named = [f"{option}={describe_briefly(value)}" for option, value in options.items()]
+    given = ", ".join([*(describe_briefly(value) for value in inputs), *named])
+    look = _suggest_where_to_look(error) or ("Which shapes, names or types meet on that line?" if place else "")
     seen = f"{name} raised {error.kind}{text}{place}{meet}"
     expected = f"no error{' when called with ' * bool(given)}{given}"
     return Failure(seen, expected, look, Reason.RAISED, find_invariant_text(error))
@@ -175,7 +175,7 @@ _SIZES = re.compile(r"Expected size|must match|cannot be multiplied")
 _AXES = re.compile(r"\d+, \d+, \d+")  # more than two of them
 
 
-def _suggest(error: Raised) -> str:
+def _suggest_where_to_look(error: Raised) -> str:
     if "too many values to unpack" in error.words and ".shape" in error.line:
         return "How many axes has that tensor, and what does each of them count? Which one has no name on that line?"
     if (
@@ -209,7 +209,7 @@ _OPERATION = re.compile(r"(\w+)\s*(?=\()|(\*\*|//|[-+*/@[])|\b(assert|raise|for)
 _ONE_NAME = {"matmul": "@", "bmm": "@", "einsum": "@", "view": "reshape", "concat": "cat", "add": "+", "mul": "*"}
 
 
-def share_operation(first: object, second: object) -> bool:
+def may_share_operation(first: object, second: object) -> bool:
     """Say whether two errors may come from one step: whether the lines that raised them have an operation in common.
 
     Torch says the same of many steps, and a line that does something else has made another mistake.
@@ -250,17 +250,19 @@ def _replace_sizes(shape: re.Match[str]) -> str:
     return f"[{math.prod(int(size) for size in re.findall('-?[0-9]+', shape[0]))}]"
 
 
-def _find_line(error: BaseException) -> tuple[str, tuple[str, ...]]:
+def _find_student_line(error: BaseException) -> tuple[str, tuple[str, ...]]:
     """The innermost line of the student's own code, quoted, and the tensors named on it; "" when no call began."""
     for frame, number in reversed([*traceback.walk_tb(error.__traceback__)]):
         if not (file := frame.f_code.co_filename).startswith((*OURS, *LIBRARIES)):
             line = linecache.getline(file, number)
-            return quoted(line) or f"line {number}", _list_tensors(line, frame.f_locals)
+            return quote_first_line(line) or f"line {number}", _list_tensor_shapes(line, frame.f_locals)
     return "", ()
 
 
-def _list_tensors(line: str, held: Mapping[str, object]) -> tuple[str, ...]:
+def _list_tensor_shapes(line: str, held: Mapping[str, object]) -> tuple[str, ...]:
     """Those of the local names on a line that hold tensors, each with its shape."""
     named = dict.fromkeys(re.findall(r"(?<![\w.])[A-Za-z_]\w*", line))
     tensors = {name: held[name] for name in named if isinstance(held.get(name), torch.Tensor)}
-    return tuple(f"`{name}` {shape(each)}" for name, each in tensors.items() if isinstance(each, torch.Tensor))[:3]
+    return tuple(f"`{name}` {format_shape(each)}" for name, each in tensors.items() if isinstance(each, torch.Tensor))[
+        :3
+    ]

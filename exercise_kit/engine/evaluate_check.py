@@ -9,7 +9,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Undecided, Verdict
 from exercise_kit.engine.watchdog import TimeIsUpError
-from exercise_kit.reasons import Reason, failure_kind
+from exercise_kit.reasons import Reason, find_failure_kind
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,12 @@ def evaluate_check(check: Check, student: Student, probe: Probe | None = None, g
     except TimeIsUpError as late:
         wanted, look = "an answer in less than a second", "Is there a loop that does not end, or a line that waits?"
         found = Failure(f"{student.name} {late}", wanted, look, Reason.TIME)
-    return Outcome(check, make_line(check, found), student.record, found if isinstance(found, Failure) else None)
+    return Outcome(
+        check, make_check_result(check, found), student.record, found if isinstance(found, Failure) else None
+    )
 
 
-def make_line(check: Check, found: Failure | Undecided | None = None) -> CheckResult:
+def make_check_result(check: Check, found: Failure | Undecided | None = None) -> CheckResult:
     """The line of a report for a check that ended so; None: it passed."""
     line = CheckResult(check.name, check.claim, Verdict.PASS, worth=check.worth, guard=check.guard)
     if found is None:
@@ -65,6 +67,6 @@ def make_line(check: Check, found: Failure | Undecided | None = None) -> CheckRe
         look=found.look,
         reason=found.reason,
         stumbled_over=found.stumbled_over,
-        kind=failure_kind(found.seen),
+        kind=find_failure_kind(found.seen),
         is_anothers=found.is_anothers,
     )

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 
 if TYPE_CHECKING:
     from exercise_kit.engine.student import Student
@@ -33,13 +33,13 @@ def expect_example(student: Student) -> None:
         found = student.example(name, source)
         shown = [each for each in steps if each.want]
         for step, value in zip(shown, found, strict=True):
-            if not _matches(_convert_value(value), _read_value(step.want)):
+            if not _matches(_convert_value(value), _parse_printed_value(step.want)):
                 source, wanted, gave = (
-                    " ".join(text.split()) for text in (step.source, step.want, _print_value(value))
+                    " ".join(text.split()) for text in (step.source, step.want, _format_value(value))
                 )
-                seen = f"the docstring's example {quoted(source)} gave {quoted(gave, _LONGEST)}"
+                seen = f"the docstring's example {quote_first_line(source)} gave {quote_first_line(gave, _LONGEST)}"
                 look = "Run that example in a cell, line by line. Which number is the first that you do not expect?"
-                if _lacks_single_axes(_convert_value(value), _read_value(step.want)):
+                if _lacks_single_axes(_convert_value(value), _parse_printed_value(step.want)):
                     look = "The numbers are right, and an axis with one entry is lost. Which line drops it?"
                 raise Failure(seen, f"`{wanted}`, as the docstring says", look)
 
@@ -55,23 +55,23 @@ def _lacks_single_axes(found: Any, wanted: Any) -> bool:
     return False
 
 
-def _print_value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """A value as Python prints it; of what no example gives, the type alone."""
     if type(value) in (list, tuple):
         left, right = "[]" if type(value) is list else "()"
-        return f"{left}{', '.join(map(_print_value, value))}{right}"
+        return f"{left}{', '.join(map(_format_value, value))}{right}"
     plain = value is None or isinstance(value, bool | int | float | str | Tensor)
     return repr(value) if plain else f"<{type(value).__name__}>"
 
 
-def _read_value(want: str) -> Any:
+def _parse_printed_value(want: str) -> Any:
     """Read what an example prints as a value; a tensor as ("tensor", its numbers)."""
     bare = re.sub(r",\s*(grad_fn=<\w+>|dtype=torch\.\w+)", "", want)
     return ast.literal_eval(bare.replace("tensor(", "('tensor', ").strip())
 
 
 def _convert_value(value: Any) -> Any:
-    """A value of a student's in the form of :func:`_read_value`."""
+    """A value of a student's in the form of :func:`_parse_printed_value`."""
     if isinstance(value, Tensor):
         is_answer = value.dtype == torch.bool and not value.dim()  # tensor(True) is as good an answer as True
         return value.item() if is_answer else ("tensor", value.tolist())

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.examples import EXAMPLES, expect_example
-from exercise_kit.engine.in_training import NOT_MEASURED, InTraining, TrainingEffect, find_effect
+from exercise_kit.engine.in_training import NOT_MEASURED, InTraining, TrainingEffect, find_training_effect
 from exercise_kit.engine.probes import Probe, use_fresh_settings
 from exercise_kit.engine.program import Program
-from exercise_kit.engine.records import fail_as_incomparable
+from exercise_kit.engine.records import make_incomparable_failure
 from exercise_kit.engine.verdict import Cause, Failure, Undecided
 from exercise_kit.engine.watchdog import TimeIsUpError
 
@@ -109,7 +109,7 @@ class Check:
             except (Failure, Undecided, KeyboardInterrupt, TimeIsUpError):
                 raise
             except BaseException as error:  # whatever an odd answer sets off
-                failure = fail_as_incomparable(student.name, student.record, error)
+                failure = make_incomparable_failure(student.name, student.record, error)
                 failure.error = error
                 raise failure from None
 
@@ -181,7 +181,7 @@ def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     expect_example(student)
 
 
-def is_example(check: str) -> bool:
+def is_example_check(check: str) -> bool:
     """Say whether a check of this name, of ``check`` or of grading, is the docstring's example."""
     return check.removeprefix("test_") == its_own_example_comes_out.__name__
 
@@ -228,7 +228,7 @@ class Exercise:
         lists = self.checks, self.misconceptions
         return Exercise(name, lesson or self.lesson, objects, self.is_class, *lists, graded_only=self.graded_only)
 
-    def graded_checks(self, original: Exercise | None = None) -> tuple[Check, ...]:
+    def list_graded_checks(self, original: Exercise | None = None) -> tuple[Check, ...]:
         """List what grading asks, as it asks it: by names that begin with "test_", each ``worth`` its points here.
 
         In the order of ``check``, and behind that what grading alone asks. A check without points is asked as well, so
@@ -327,7 +327,7 @@ class Exercise:
             graded_only: whether ``check`` leaves it out.
         """
 
-        def register(checked: CheckFunction) -> CheckFunction:
+        def register_check(checked: CheckFunction) -> CheckFunction:
             claim = " ".join((checked.__doc__ or "").partition("\n\n")[0].split())
             names = tuple(each.__name__ for each in (needs if isinstance(needs, tuple) else (needs,)))
             shares = points if isinstance(points, Mapping) else {self.name: points} if points else {}
@@ -335,7 +335,7 @@ class Exercise:
             (self.graded_only if graded_only else self.checks).append(made)
             return checked
 
-        return register(function) if function else register
+        return register_check(function) if function else register_check
 
     def misconception(
         self,
@@ -358,15 +358,15 @@ class Exercise:
             holds: whether its sentence is true of a student, where answers that are alike do not show that.
         """
 
-        def register(wrong: Implementation) -> Implementation:
-            name, explanation = _make_readable(wrong.__name__), " ".join((wrong.__doc__ or "").split())
-            cause, seen = self.cause_of(name, explanation, question, section, in_training, wrong.__module__)
+        def register_mistake(wrong: Implementation) -> Implementation:
+            name, explanation = _split_name_into_words(wrong.__name__), " ".join((wrong.__doc__ or "").split())
+            cause, seen = self.make_cause(name, explanation, question, section, in_training, wrong.__module__)
             self.misconceptions.append(Misconception(cause, (*before, wrong, *after), seen, len(before), holds))
             return wrong
 
-        return register
+        return register_mistake
 
-    def cause_of(
+    def make_cause(
         self, name: str, explanation: str, question: str, section: str, training: InTraining | None, module: str = ""
     ) -> tuple[Cause, TrainingEffect]:
         """The words of a known mistake, and what is seen of it in training.
@@ -377,7 +377,7 @@ class Exercise:
             module: where it is written; by default beside the exercise.
         """
         known = training or self.in_training
-        seen = TrainingEffect(known) if known else find_effect(f"{self.name}: {name}")
+        seen = TrainingEffect(known) if known else find_training_effect(f"{self.name}: {name}")
         page = name, f"mistakes/{self.name}/{name.replace(' ', '-')}"
         pages = (page,) if _belongs_to_course(module or f"{self.package}.claims") else ()
         return Cause(name, explanation, question, section, seen.sentence, pages), seen
@@ -389,6 +389,6 @@ def _belongs_to_course(module: str) -> bool:
     return file is not None and Path(file).is_relative_to(str(files(read_package_name())))
 
 
-def _make_readable(name: str) -> str:
+def _split_name_into_words(name: str) -> str:
     """ColumnOrder and column_order → "column order"."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).strip("_").replace("_", " ").lower()

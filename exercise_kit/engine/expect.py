@@ -11,7 +11,7 @@ from torch import Tensor
 
 from exercise_kit.engine.compare import (
     Describe,
-    close,
+    are_close,
     expect_equal,
     expect_tensor,
     find_first_difference,
@@ -21,7 +21,7 @@ from exercise_kit.engine.errors import find_invariant_text
 from exercise_kit.engine.records import iterate_tensors
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from exercise_kit.reasons import Reason
 from exercise_kit.worker.observe import draw_cotangent, sum_weighted
 
@@ -69,7 +69,7 @@ def expect_same_twice(student: Student, run: Callable[[], Any], *shape: int) -> 
         shape: of that tensor.
     """
     first, second = (expect_tensor(run(), shape, f"the result of {student.name}") for _ in range(2))
-    same = close(first, second)
+    same = are_close(first, second)
     # the numbers themselves would be others for every place that a dropout can have
     student.note_only(("same twice", same))
     if not same:
@@ -77,7 +77,7 @@ def expect_same_twice(student: Student, run: Callable[[], Any], *shape: int) -> 
         raise Failure("the same input gives two different results", "one and the same", look)
 
 
-def expect_left_alone(student: Student) -> None:
+def expect_inputs_unchanged(student: Student) -> None:
     """Fail when a call has changed one of its input tensors, or has given no tensor, so that nothing was done."""
     answered = any(True for _ in iterate_tensors(student.record[-1:]))
     student.note(("changed inputs", tuple(student.changed_inputs)))
@@ -94,7 +94,7 @@ def expect_left_alone(student: Student) -> None:
         raise Failure(seen, "an answer, made without a change to the input", look, Reason.KIND)
 
 
-def expect_result_of_its_own(student: Student, inputs: Sequence[Any], others: Sequence[Any]) -> None:
+def expect_independent_results(student: Student, inputs: Sequence[Any], others: Sequence[Any]) -> None:
     """Fail when a later call changes an earlier result, or when writing into a result changes later results.
 
     Args:
@@ -137,7 +137,7 @@ def expect_modes_kept(student: Student, arguments: Sequence[Any], *inputs: Any) 
 
 def _have_same_numbers(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
     same_shapes = [each.shape for each in some] == [each.shape for each in others]
-    return same_shapes and all(map(close, some, others))
+    return same_shapes and all(map(are_close, some, others))
 
 
 def expect_device_of_input(
@@ -187,7 +187,7 @@ def expect_one_device(student: Student, notes: Mapping[str, Any]) -> None:
         seen = f"with its input on another device, say a GPU, {student.name} used a tensor that was on the CPU"
         raise Failure(seen, "every tensor on the device of the input", look)
     if stopped:
-        seen = f"with its input on another device, say a GPU, {student.name} raised {quoted(raised)}"
+        seen = f"with its input on another device, say a GPU, {student.name} raised {quote_first_line(raised)}"
         raise Failure(seen, "the same as on the CPU", "Which line asks on which device it is?", Reason.DEVICE)
     if raised:
         raise Undecided(
@@ -246,7 +246,7 @@ def expect_value_error(
     named = set(re.findall(r"\d+", error.words))
     student.note(("numbers named", tuple(str(abs(number)) in named for number in numbers)))
     if missing := [str(number) for number in numbers if str(abs(number)) not in named]:
-        text = quoted(error.words) or "no text"
+        text = quote_first_line(error.words) or "no text"
         if error.line and not error.line.startswith("`raise "):  # Python's or torch's own, about something else
             seen, look = f"{student.name} raised ValueError with {text}, at {error.line}, on {described}", _NOT_MEANT
             raise Failure(seen, wanted, look, Reason.RAISED, find_invariant_text(error))
@@ -257,11 +257,11 @@ def expect_value_error(
             look = f"That message says {others}, and not {lacks}. Where does each of its numbers come from?"
         raise Failure(f"{student.name} raised ValueError with {text} on {described}", wanted, look, Reason.RAISED)
     if side and _names_other_side(error.words, side, numbers[0]):
-        seen = f"{student.name} raised ValueError with {quoted(error.words)} on {described}"
+        seen = f"{student.name} raised ValueError with {quote_first_line(error.words)} on {described}"
         raise Failure(seen, f"{side} {numbers[0]}", "Which of the two sides does not fit?", Reason.RAISED)
 
 
-def apart_from_numbers(claim: CheckFunction) -> CheckFunction:
+def ignore_wrong_numbers(claim: CheckFunction) -> CheckFunction:
     """Make what grading asks ``first`` of a refusal: a claim, or that nothing but the numbers of an answer are wrong.
 
     So a refusal that was written counts where a formula is wrong. An answer that refuses everything, or that gives one
@@ -318,7 +318,7 @@ def make_describe(
         found = module.parts((*names, ""), *inputs, **options)
         if not found:
             return None
-        if differs(found.get(":out"), actual):
+        if has_other_numbers(found.get(":out"), actual):
             return RANDOM
         wanted = right if isinstance(right, Mapping) else right.parts(names, *inputs, **options)
         last = ""
@@ -326,28 +326,30 @@ def make_describe(
             there = found.get(key)
             if there is None or there.shape != wanted[key].shape:  # not called, or fed in another layout
                 continue
-            if not close(there, wanted[key]):
-                return _describe(last, key, there, wanted[key], axes)
+            if not are_close(there, wanted[key]):
+                return _describe_first_wrong_part(last, key, there, wanted[key], axes)
             last = key
-        return _describe_behind(last, actual, expected, axes) if last else None
+        return _describe_wrong_result(last, actual, expected, axes) if last else None
 
     return describe
 
 
-def differs(again: object, before: Tensor) -> bool:
+def has_other_numbers(again: object, before: Tensor) -> bool:
     """Say whether a second run has given other numbers than the one ``before``, of the same shape."""
-    return isinstance(again, Tensor) and again.shape == before.shape and not close(again, before)
+    return isinstance(again, Tensor) and again.shape == before.shape and not are_close(again, before)
 
 
-def _describe(last: str, key: str, found: Tensor, wanted: Tensor, axes: Sequence[str]) -> tuple[str, str]:
-    before = f"{_name_part(last)} is still right and " if last else ""
+def _describe_first_wrong_part(
+    last: str, key: str, found: Tensor, wanted: Tensor, axes: Sequence[str]
+) -> tuple[str, str]:
+    before = f"{_describe_part(last)} is still right and " if last else ""
     seen, expected = _describe_difference(found, wanted, axes)
-    return f"{before}{_name_part(key)} is wrong{'' if last else ' already'}: {seen}", expected
+    return f"{before}{_describe_part(key)} is wrong{'' if last else ' already'}: {seen}", expected
 
 
-def _describe_behind(last: str, actual: Tensor, expected: Tensor, axes: Sequence[str]) -> tuple[str, str]:
+def _describe_wrong_result(last: str, actual: Tensor, expected: Tensor, axes: Sequence[str]) -> tuple[str, str]:
     seen, wanted = _describe_difference(actual, expected, axes)
-    return f"{_name_part(last)} is still right, and goes wrong behind that: {seen}", wanted
+    return f"{_describe_part(last)} is still right, and goes wrong behind that: {seen}", wanted
 
 
 def _describe_difference(found: Tensor, wanted: Tensor, axes: Sequence[str]) -> tuple[str, str]:
@@ -355,6 +357,6 @@ def _describe_difference(found: Tensor, wanted: Tensor, axes: Sequence[str]) -> 
     return find_first_difference(found.cpu(), wanted.cpu(), get_tolerance(found, wanted), names)
 
 
-def _name_part(key: str) -> str:
+def _describe_part(key: str) -> str:
     name, _, way = key.rpartition(":")
     return f"what enters `{name}`" if way == "in" else f"what `{name}` gives"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from exercise_kit.engine.exercise import is_example
+from exercise_kit.engine.exercise import is_example_check
 from exercise_kit.engine.slip_searches import Slip
 from exercise_kit.engine.verdict import CheckResult, Verdict
 from exercise_kit.reasons import Reason
@@ -37,16 +37,18 @@ def put_first_causes_in_front(results: Sequence[CheckResult], slip: Slip | None 
         slip: of Python, for which all failures wait that it :meth:`~exercise_kit.engine.slip_searches.Slip.explains`.
     """
     if slip:
-        return _fold_behind(slip, results)
+        return _fold_behind_slip(slip, results)
     leading: dict[object, CheckResult] = {}
     for result in results:
-        key = _make_key(result)
-        if key and key not in leading and _is_lead(result, results):
-            leading[key] = _make_lead(result, f"first_cause_{len(leading) + 1}")
+        key = _make_first_cause_key(result)
+        if key and key not in leading and _is_first_cause(result, results):
+            leading[key] = _make_first_cause(result, f"first_cause_{len(leading) + 1}")
     wrong_kinds = (each for each in (*leading.values(), *results) if each.reason in _FOLLOWED_BY)
     followed = next((each for each in wrong_kinds if each.leads or each.causes), None)
     waiting = [
-        _make_waiting(each, lead) if (lead := leading.get(_make_key(each)) or _find_lead(each, followed)) else each
+        _make_waiting_result(each, lead)
+        if (lead := leading.get(_make_first_cause_key(each)) or _select_lead_if_cause(each, followed))
+        else each
         for each in results
     ]
     waits_for = {each.name: each.waits_for for each in waiting}
@@ -65,15 +67,15 @@ def _fold_under_changed_input(results: Sequence[CheckResult]) -> list[CheckResul
     ]
 
 
-def _fold_behind(slip: Slip, results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
+def _fold_behind_slip(slip: Slip, results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
     told = CheckResult("first_cause_1", slip.claim, Verdict.FAIL, slip.seen, look=slip.look, reason=Reason.SLIP)
     lead = replace(told, worth=0.0, leads=True)
     waits = {each.name for each in results if each.verdict == Verdict.FAIL and slip.explains(each)}
-    behind = (_make_waiting(each, lead) if each.name in waits else each for each in results)
+    behind = (_make_waiting_result(each, lead) if each.name in waits else each for each in results)
     return lead, *(replace(each, waits_for=lead.name) if each.waits_for in waits else each for each in behind)
 
 
-def _make_key(result: CheckResult) -> object:
+def _make_first_cause_key(result: CheckResult) -> object:
     """Make what is alike in checks that stumbled over the same; None for those that found what they looked for.
 
     A known mistake has its name and its explanation, in whichever check it is reported.
@@ -86,42 +88,42 @@ def _make_key(result: CheckResult) -> object:
     return result.reason, over
 
 
-def _find_lead(result: CheckResult, lead: CheckResult | None) -> CheckResult | None:
+def _select_lead_if_cause(result: CheckResult, lead: CheckResult | None) -> CheckResult | None:
     """``lead``, where it causes a failure that has no name of its own: numbers cut to integers, a printed example."""
     if lead is None or result.verdict != Verdict.FAIL or result.causes:
         return None
-    example = is_example(result.name)
+    example = is_example_check(result.name)
     if result.reason != Reason.DIFFERENT and not (example and result.reason == Reason.RAISED):
         return None
     is_whole = lead.reason == Reason.DTYPE and not lead.stumbled_over.startswith("float")
     return lead if example or is_whole else None
 
 
-def _is_lead(first: CheckResult, results: Sequence[CheckResult]) -> bool:
+def _is_first_cause(first: CheckResult, results: Sequence[CheckResult]) -> bool:
     """Say whether a result is a first cause: whether it says more than its check claims.
 
     That a call does not end, or the dtype of plain inputs, is claimed by no check. An exception may be what one or two
     checks are about ("Lists and tuples will do"), so it is a first cause where half of the checks met it.
     """
-    names = {each.name for each in results if _make_key(each) == _make_key(first)}
+    names = {each.name for each in results if _make_first_cause_key(each) == _make_first_cause_key(first)}
     stumbled = sum(each.name in names or each.waits_for in names for each in results)
     if first.reason in (Reason.TIME, Reason.DTYPE):
         return True
-    if len(names) == 1 and first.reason != Reason.RAISED and any(_is_right(each) for each in results):
+    if len(names) == 1 and first.reason != Reason.RAISED and any(_passes_as_claim(each) for each in results):
         return False  # elsewhere it is as it should be
     return stumbled >= _FEWEST and (first.reason != Reason.RAISED or 2 * stumbled >= len(results))
 
 
-def _is_right(result: CheckResult) -> bool:
+def _passes_as_claim(result: CheckResult) -> bool:
     return result.verdict == Verdict.PASS and not result.guard
 
 
-def _make_lead(result: CheckResult, name: str) -> CheckResult:
+def _make_first_cause(result: CheckResult, name: str) -> CheckResult:
     assert result.reason is not None
     return replace(result, name=name, claim=_CLAIMS[result.reason], worth=0.0, guard=False, leads=True)
 
 
-def _make_waiting(result: CheckResult, lead: CheckResult) -> CheckResult:
+def _make_waiting_result(result: CheckResult, lead: CheckResult) -> CheckResult:
     seen = f"it could not be decided because of the first cause: {lead.seen}"
     return CheckResult(
         *(result.name, result.claim, Verdict.UNDECIDED, seen),

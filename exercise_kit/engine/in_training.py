@@ -56,7 +56,7 @@ class Trained:
 
 def read_what_was_trained() -> Trained | None:
     """Read what the course has trained; None where nobody has measured."""
-    found = _read_findings()
+    found = _read_training_measurements()
     return Trained(**found["trained"], guessing=1 / found["right"]["classes"]) if "right" in found else None
 
 
@@ -89,27 +89,27 @@ _SHOWN = (InTraining.WORSE, InTraining.STUCK)
 NOT_MEASURED = TrainingEffect(InTraining.UNMEASURED)
 
 
-def find_effect(key: str, known: dict[str, Any] | None = None) -> TrainingEffect:
+def find_training_effect(key: str, known: dict[str, Any] | None = None) -> TrainingEffect:
     """Find what a training run with a mistake in it has shown.
 
     Args:
         key: the name of its exercise and its own, as "moving_average: summed up".
         known: what was found, by the course's package unless given.
     """
-    known = _read_findings() if known is None else known
+    known = _read_training_measurements() if known is None else known
     found = known["mistakes"].get(key, {})
     if "stops" in found:
         return TrainingEffect(InTraining.STOPS)
     if found.get("same_as") == "right":
         return TrainingEffect(InTraining.UNSEEN)
     if "same_as" in found:
-        return find_effect(found["same_as"], known)
+        return find_training_effect(found["same_as"], known)
     if "accuracy" not in found:
         return NOT_MEASURED
-    return TrainingEffect(_classify(found, known["right"]), found["accuracy"], known["right"]["accuracy"])
+    return TrainingEffect(_classify_effect(found, known["right"]), found["accuracy"], known["right"]["accuracy"])
 
 
-def _classify(found: dict[str, float], right: dict[str, float]) -> InTraining:
+def _classify_effect(found: dict[str, float], right: dict[str, float]) -> InTraining:
     guessing = math.log(right["classes"])
     if guessing - found["loss"] < STANDSTILL * (guessing - right["loss"]):
         return InTraining.STUCK
@@ -120,7 +120,7 @@ def _classify(found: dict[str, float], right: dict[str, float]) -> InTraining:
 
 
 @cache
-def _read_findings() -> dict[str, Any]:
+def _read_training_measurements() -> dict[str, Any]:
     path = Path(str(files(read_package_name()))) / "exercises" / "in_training.json"
     findings: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {"mistakes": {}}
     return findings

@@ -21,35 +21,35 @@ from exercise_kit.engine.exercise import Exercise
 _lent: WeakSet[Any] = WeakSet()
 
 
-def lend(right: Any) -> Any:
-    """A right function, or class, as one that shows nothing of its source; :func:`is_lent` knows it."""
-    lent = _lend_class(right) if inspect.isclass(right) else _make_calling(right)
+def hide_source(right: Any) -> Any:
+    """A right function, or class, as one that shows nothing of its source; :func:`is_lent_part` knows it."""
+    lent = _hide_source_of_class(right) if inspect.isclass(right) else _hide_source_of_function(right)
     _lent.add(lent)
     return lent
 
 
-def is_lent(given: object) -> bool:
+def is_lent_part(given: object) -> bool:
     """Say whether this is a lent part, or a class made from one."""
     if inspect.isclass(given):
         return any(each in _lent for each in given.__mro__)
     return inspect.isfunction(given) and given in _lent
 
 
-def _make_calling(right: Callable[..., Any]) -> Callable[..., Any]:
-    def lent(*inputs: Any, **options: Any) -> Any:
+def _hide_source_of_function(right: Callable[..., Any]) -> Callable[..., Any]:
+    def call_right(*inputs: Any, **options: Any) -> Any:
         try:
             return right(*inputs, **options)
         except Exception as error:  # its traceback would show lines of the answer
             raise error.with_traceback(None) from None
 
-    functools.update_wrapper(lent, right)
-    del lent.__wrapped__  # type: ignore[attr-defined]  # by which getsource would find the answer
-    lent.__module__ = read_package_name()
-    lent.__signature__ = inspect.signature(right)  # type: ignore[attr-defined]
-    return lent
+    functools.update_wrapper(call_right, right)
+    del call_right.__wrapped__  # type: ignore[attr-defined]  # by which getsource would find the answer
+    call_right.__module__ = read_package_name()
+    call_right.__signature__ = inspect.signature(right)  # type: ignore[attr-defined]
+    return call_right
 
 
-def _lend_class(right: type) -> type:
+def _hide_source_of_class(right: type) -> type:
     """A class made from the right one whose methods show nothing; parameters keep their names."""
     own: dict[str, Any] = {
         "__module__": read_package_name(),
@@ -58,9 +58,9 @@ def _lend_class(right: type) -> type:
     }
     for name, value in vars(right).items():
         if inspect.isfunction(value):
-            own[name] = _make_calling(value)
+            own[name] = _hide_source_of_function(value)
         elif isinstance(value, property) and value.fget:
-            own[name] = property(_make_calling(value.fget))
+            own[name] = property(_hide_source_of_function(value.fget))
     return type(right)(right.__name__, (right,), own)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from exercise_kit.submission.slice import find_used_globals
 
 
-def right_objects(lesson: Path, names: Collection[str], package: str) -> tuple[Callable[..., Any], ...]:
+def load_right_objects(lesson: Path, names: Collection[str], package: str) -> tuple[Callable[..., Any], ...]:
     """Return what a lesson's own source gives for names.
 
     Args:
@@ -29,16 +29,16 @@ def right_objects(lesson: Path, names: Collection[str], package: str) -> tuple[C
     module = ModuleType(f"{package}.class_answers_{lesson.stem}")
     sys.modules[module.__name__] = module  # where a dataclass looks its module up
     namespace = vars(module)
-    for statement in select_needed(ast.parse(lesson.read_text("utf-8"), str(lesson)), names):
+    for statement in select_needed_statements(ast.parse(lesson.read_text("utf-8"), str(lesson)), names):
         exec(compile(ast.Module([statement], []), str(lesson), "exec"), namespace)  # the teacher's own file
         if isinstance(statement, ast.ImportFrom) and statement.module == package and "own" in namespace:
-            namespace["own"] = _make_own(package)
+            namespace["own"] = _make_own_function(package)
     if missing := [name for name in names if name not in namespace]:
         raise NameError(f"lessons/{lesson.name} defines no {missing[0]}, which is the answer to an exercise")
     return tuple(namespace[name] for name in names)
 
 
-def _make_own(package: str) -> Callable[..., object]:
+def _make_own_function(package: str) -> Callable[..., object]:
     def own(*names: str) -> object:
         found = tuple(getattr(importlib.import_module(package), name) for name in names)
         return found[0] if len(found) == 1 else found
@@ -46,7 +46,7 @@ def _make_own(package: str) -> Callable[..., object]:
     return own
 
 
-def select_needed(tree: ast.Module, names: Collection[str]) -> list[ast.stmt]:
+def select_needed_statements(tree: ast.Module, names: Collection[str]) -> list[ast.stmt]:
     """The statements at the top of a module that define names, and what these use, in the module's order.
 
     Of a name that is defined as a function or class, what it is assigned elsewhere is left out.
@@ -77,14 +77,14 @@ def _iterate_bound_names(statement: ast.stmt) -> Iterator[str]:
         yield from (each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
 
 
-def find_cell(source: str, exercise: str) -> str | None:
+def find_exercise_cell(source: str, exercise: str) -> str | None:
     """The text of an exercise's cell in a lesson; None where it has none."""
     head = rf"""^# ?%% exercise=["']{re.escape(exercise)}["'][^\n]*\n"""
     found = re.search(rf"{head}(.*?)(?=^# ?%%|\Z)", source, re.MULTILINE | re.DOTALL)
     return found[1] if found else None
 
 
-def list_surroundings(source: str, objects: Collection[str], package: str, file: str = "<lesson>") -> list[str]:
+def list_lesson_dependencies(source: str, objects: Collection[str], package: str, file: str = "<lesson>") -> list[str]:
     """List what the definitions of objects use of their lesson: its imports, parts that it takes over, other answers.
 
     What the package has, too, is imported from there.
@@ -94,7 +94,7 @@ def list_surroundings(source: str, objects: Collection[str], package: str, file:
     """
     public = getattr(importlib.import_module(package), "__all__", ())
     lines: list[str] = []
-    for statement in select_needed(ast.parse(source, file), objects):
+    for statement in select_needed_statements(ast.parse(source, file), objects):
         names = [*_iterate_bound_names(statement)]
         if set(names).isdisjoint(objects):
             given = [name for name in names if name in public]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.in_training import InTraining, TrainingEffect, read_what_was_trained
-from exercise_kit.engine.verdict import list_addresses
+from exercise_kit.engine.verdict import map_names_to_addresses
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-def make_json() -> str:
+def make_misconceptions_json() -> str:
     """A list with an object for every misconception: exercise, lesson, name, explanation, question, section.
 
     And how it looks ``in_training``; where a model was trained with it, its ``accuracy`` and that of the ``right`` one;
@@ -30,16 +30,16 @@ def make_json() -> str:
             "question": wrong.cause.question,
             "section": wrong.cause.section,
             **_write_training_effect(wrong.effect),
-            **_link_page(wrong),
+            **_make_page_entry(wrong),
         }
-        for exercise in iterate_with_own_mistakes()
+        for exercise in iterate_exercises_with_own_mistakes()
         for wrong in exercise.misconceptions
     ]
     return json.dumps(entries, indent=2, ensure_ascii=False)
 
 
-def _link_page(wrong: Misconception) -> dict[str, str]:
-    found = list_addresses(wrong.cause.pages, course().site)
+def _make_page_entry(wrong: Misconception) -> dict[str, str]:
+    found = map_names_to_addresses(wrong.cause.pages, course().site)
     return {"page": found[wrong.name]} if found else {}
 
 
@@ -48,7 +48,7 @@ def _write_training_effect(effect: TrainingEffect) -> dict[str, object]:
     return entry if effect.accuracy is None else entry | {"accuracy": effect.accuracy, "right": effect.right}
 
 
-def make_table() -> Table:
+def make_misconceptions_table() -> Table:
     """The same as a table for a terminal: a section for each exercise, a row for each of its misconceptions.
 
     The last column is a word for how it looks in training, and the accuracy where it was measured; a line for each
@@ -63,20 +63,20 @@ def make_table() -> Table:
     table.add_column()
     table.add_column(no_wrap=True)
 
-    def heading(name: str, about: str) -> None:
+    def add_heading(name: str, about: str) -> None:
         table.add_row(Text(f"\n{name}", style="bold"), Text(f"\n{about}", style="dim"))
 
-    def row(name: str, text: str, word: str = "") -> None:
+    def add_misconception_row(name: str, text: str, word: str = "") -> None:
         table.add_row(Padding(Text(name), (0, 0, 0, 2)), Text(text), Text(word))
 
-    for exercise in iterate_with_own_mistakes():
-        heading(exercise.name, exercise.lesson)
+    for exercise in iterate_exercises_with_own_mistakes():
+        add_heading(exercise.name, exercise.lesson)
         for wrong in exercise.misconceptions:
-            row(wrong.name, wrong.cause.explanation, _pick_word(wrong.effect))
+            add_misconception_row(wrong.name, wrong.cause.explanation, _write_training_word(wrong.effect))
     if table.row_count:
-        heading("In training", f"what the last column says{_describe_right_model()}")
+        add_heading("In training", f"what the last column says{_describe_right_model()}")
         for kind in InTraining:
-            row(kind.name.lower(), f"{kind}.".capitalize())
+            add_misconception_row(kind.name.lower(), f"{kind}.".capitalize())
     return table
 
 
@@ -88,12 +88,12 @@ def _describe_right_model() -> str:
     return f"; {trained.model} on {trained.data}, where the right one reaches {right:.1%}"
 
 
-def _pick_word(effect: TrainingEffect) -> str:
+def _write_training_word(effect: TrainingEffect) -> str:
     measured = "" if effect.accuracy is None else f" {effect.accuracy:.1%}"
     return f"{effect.kind.name.lower()}{measured}"
 
 
-def iterate_with_own_mistakes() -> Iterator[Exercise]:
+def iterate_exercises_with_own_mistakes() -> Iterator[Exercise]:
     """Exercises whose misconceptions are their own: without the bug hunts that share another one's."""
     shown: list[object] = []
     for exercise in course().exercises.values():

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.errors import Raised, describe
+from exercise_kit.engine.errors import Raised, describe_exception
 from exercise_kit.engine.printed import watch_printing
 from exercise_kit.engine.probes import keep_settings
-from exercise_kit.engine.training_fixtures import add, get_fixture
+from exercise_kit.engine.training_fixtures import add_fixtures, get_fixture
 from exercise_kit.engine.watchdog import TimeIsUpError, watch_call
 from exercise_kit.worker.observe import observe, observe_parts, pull_back
 from exercise_kit.worker.real_types import is_a, read_fields
@@ -115,11 +115,11 @@ class LocalBackend:
 
     def call(self, name: str, inputs: tuple[Any, ...], gradients: bool = False) -> CallResult:
         """See :class:`Backend`."""
-        return _run(self._watch, self._objects[name], inputs, NO_OPTIONS, gradients)
+        return _call_on_copies(self._watch, self._objects[name], inputs, NO_OPTIONS, gradients)
 
     def build(self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """See :class:`Backend`."""
-        answer = _run(self._watch, self._objects[name], arguments, options)
+        answer = _call_on_copies(self._watch, self._objects[name], arguments, options)
         if not is_a(answer.result, nn.Module):
             return answer
         module = read_fields(answer.result)["_modules"].get("_orig_mod", answer.result)  # torch.compile keeps it there
@@ -127,10 +127,10 @@ class LocalBackend:
 
     def run_fixture(self, name: str, fixture: str, fields: Mapping[str, Any]) -> CallResult:
         """See :class:`Backend`."""
-        add(course().training_fixtures)
+        add_fixtures(course().training_fixtures)
         held = self._objects[name]
-        given = held if inspect.isclass(held) else _watch_function(self._watch, held)
-        return CallResult(*_attempt(self._watch, get_fixture(fixture), (given,), fields))
+        given = held if inspect.isclass(held) else _wrap_with_watch(self._watch, held)
+        return CallResult(*_call_and_catch(self._watch, get_fixture(fixture), (given,), fields))
 
 
 class LocalModule:
@@ -142,20 +142,20 @@ class LocalModule:
 
     def forward(self, inputs: tuple[Any, ...], options: Mapping[str, Any], gradients: bool = False) -> CallResult:
         """See :class:`ModuleBackend`."""
-        return _run(self._watch, self.module, inputs, options, gradients)
+        return _call_on_copies(self._watch, self.module, inputs, options, gradients)
 
     def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """See :class:`ModuleBackend`."""
         given = tuple(copy.deepcopy(each) for each in inputs)
-        called = _watch_function(self._watch, self.module)
-        return CallResult(*_attempt(self._watch, observe_parts, (self.module, names, given, options, called)))
+        called = _wrap_with_watch(self._watch, self.module)
+        return CallResult(*_call_and_catch(self._watch, observe_parts, (self.module, names, given, options, called)))
 
     def backward(self, output: Tensor, cotangent: Tensor) -> CallResult:
         """See :class:`ModuleBackend`."""
         self.module.zero_grad(set_to_none=True)
         if not output.requires_grad:
             return CallResult(dict.fromkeys(self._parameters()))
-        _, error = _attempt(self._watch, pull_back, ([output], [cotangent]))
+        _, error = _call_and_catch(self._watch, pull_back, ([output], [cotangent]))
         return CallResult({name: each.grad for name, each in self._parameters().items()}, error)
 
     def _parameters(self) -> dict[str, nn.Parameter]:
@@ -164,7 +164,7 @@ class LocalModule:
 
     def parameter_info(self) -> CallResult:
         """See :class:`ModuleBackend`."""
-        return CallResult(*_attempt(self._watch, self._parameter_info, ()))
+        return CallResult(*_call_and_catch(self._watch, self._parameter_info, ()))
 
     def _parameter_info(self) -> dict[str, tuple[tuple[int, ...] | None, bool]]:
         tensors = self.module.state_dict(keep_vars=True)
@@ -175,25 +175,25 @@ class LocalModule:
 
     def tensors(self) -> CallResult:
         """See :class:`ModuleBackend`."""
-        state, error = _attempt(self._watch, self.module.state_dict, ())
+        state, error = _call_and_catch(self._watch, self.module.state_dict, ())
         return CallResult({name: each.detach().clone() for name, each in (state or {}).items()}, error)
 
     def load(self, weights: Mapping[str, Tensor]) -> CallResult:
         """See :class:`ModuleBackend`."""
         held = self.module.state_dict(keep_vars=True)
-        return CallResult(raised=_attempt(self._watch, _copy_into, (held, weights))[1])
+        return CallResult(raised=_call_and_catch(self._watch, _copy_weights_into, (held, weights))[1])
 
     def set(self, state: torch.dtype | torch.device | bool) -> CallResult:
         """See :class:`ModuleBackend`."""
         change = self.module.train if isinstance(state, bool) else self.module.to
-        return CallResult(raised=_attempt(self._watch, change, (state,))[1])
+        return CallResult(raised=_call_and_catch(self._watch, change, (state,))[1])
 
 
 def _hide_from_observers(function: Callable[..., Any]) -> Callable[..., Any]:
     """A check's own function, for a student's to call: no observer sees what runs in it, so that none slows it down."""
 
     @functools.wraps(function)
-    def called(*inputs: Any, **options: Any) -> Any:
+    def call_unobserved(*inputs: Any, **options: Any) -> Any:
         profile = sys.getprofile()
         sys.setprofile(None)
         try:
@@ -202,20 +202,20 @@ def _hide_from_observers(function: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             sys.setprofile(profile)
 
-    return called
+    return call_unobserved
 
 
-def _watch_function(watch: Watch | None, function: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_with_watch(watch: Watch | None, function: Callable[..., Any]) -> Callable[..., Any]:
     return watch.wrap(function) if watch else function
 
 
-def _copy_into(held: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+def _copy_weights_into(held: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
     with torch.no_grad():
         for name, tensor in weights.items():
             held[name].copy_(tensor)
 
 
-def _run(
+def _call_on_copies(
     watch: Watch | None,
     function: Callable[..., Any],
     inputs: tuple[Any, ...],
@@ -225,14 +225,14 @@ def _run(
     given = tuple(
         _hide_from_observers(each) if watch and inspect.isfunction(each) else copy.deepcopy(each) for each in inputs
     )
-    seen, error = _attempt(watch, observe, (_watch_function(watch, function), given, options, gradients))
+    seen, error = _call_and_catch(watch, observe, (_wrap_with_watch(watch, function), given, options, gradients))
     if seen is None:
         return CallResult(raised=error)
-    changed = tuple(number for number, before in enumerate(inputs) if has_changed(before, seen.inputs[number]))
+    changed = tuple(number for number, before in enumerate(inputs) if is_changed_input(before, seen.inputs[number]))
     return CallResult(seen.result, None, seen.inputs, changed, seen.shares, seen.gradients or ())
 
 
-def _attempt(
+def _call_and_catch(
     watch: Watch | None,
     function: Callable[..., Any],
     inputs: tuple[Any, ...],
@@ -246,10 +246,10 @@ def _attempt(
         except (KeyboardInterrupt, TimeIsUpError):
             raise
         except BaseException as error:  # SystemExit too must not end the student's session
-            return None, describe(error)
+            return None, describe_exception(error)
 
 
-def has_changed(given: object, after: object) -> bool:
+def is_changed_input(given: object, after: object) -> bool:
     """Say whether an input, as it is after a call, is not to the last digit what was given."""
     if not isinstance(given, Tensor) or given.is_meta:
         return False

@@ -96,7 +96,7 @@ def add_mistakes(
 def _make_edit(exercise: Exercise, program: Program, bug: Bug, words: Mapping[str, Any], holds: Holds | None) -> Edit:
     section = words["section"] if _OF_A_LESSON.match(words["section"]) else f"{exercise.lesson}, {words['section']}"
     training = InTraining[words["training"]] if "training" in words else None
-    cause, seen = exercise.cause_of(bug.name, words["explanation"], words["question"], section, training)
+    cause, seen = exercise.make_cause(bug.name, words["explanation"], words["question"], section, training)
     objects = Implementations(program, (bug,), exercise.objects)
     place = program.find_place(bug, exercise.objects)
     hunt = words.get("hunt", False)

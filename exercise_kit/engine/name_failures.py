@@ -8,16 +8,16 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 
-from exercise_kit.engine.chance import name_chance
-from exercise_kit.engine.diagnosis import Compared, Observe, Record, explain, explain_by_two
+from exercise_kit.engine.chance import mark_numbers_made_by_chance
+from exercise_kit.engine.diagnosis import Compared, Observe, Record, find_causes, find_causes_in_pairs
 from exercise_kit.engine.evaluate_check import Outcome, evaluate_check
-from exercise_kit.engine.exercise import Check, Exercise, Misconception, is_example
+from exercise_kit.engine.exercise import Check, Exercise, Misconception, is_example_check
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from exercise_kit.reasons import Reason
 
 # a replay costs a check's time, 1 to 4 ms: so many in an exercise at most for single misconceptions, and so many
-# failures that nobody explains; two_mistakes.get_most_evaluated bounds the pairs, as a rule evaluated once each
+# failures that nobody explains; two_mistakes.get_most_pairs_evaluated bounds the pairs, as a rule evaluated once each
 MOST_REPLAYS = 240
 MOST_UNEXPLAINED = 3
 _UNDIAGNOSED = (Reason.NOT_WRITTEN, Reason.TIME)
@@ -34,12 +34,13 @@ def name_failures(
     Args:
         exercise: whose checks and misconceptions these are.
         outcomes: in the order of the checks.
-        observe: what a misconception does in a check; None: as :func:`observe_once` finds it, where ``check`` asks.
+        observe: what a misconception does in a check; None: as :func:`observe_misconception` finds it,
+            where ``check`` asks.
         student: makes the one that was asked, whom a misconception's sentence has to be true of, and who may have made
             wrong numbers by chance; None: that is not looked at.
     """
 
-    def holds(wrong: Misconception) -> bool:
+    def is_true_of_student(wrong: Misconception) -> bool:
         return student is None or wrong.is_true_of(student())
 
     asked = [each for each in outcomes if each.result.reason != Reason.WAITS_FOR_CHECK]
@@ -51,21 +52,25 @@ def name_failures(
     checks = {each.name: each for each in exercise.checks}
 
     def observe_where_check_asks(wrong: Misconception, name: str) -> tuple[bool, Record]:
-        return observe_once(wrong, exercise.objects, checks[name])
+        return observe_misconception(wrong, exercise.objects, checks[name])
 
     observe = observe or observe_where_check_asks
-    seen = Compared(records, limit_replays(MOST_REPLAYS, observe), holds)
+    seen = Compared(records, limit_replays(MOST_REPLAYS, observe), is_true_of_student)
     found: dict[str, tuple[Cause, ...]] = {}
     with suppress(_TooManyReplays):
         for each in failed:
-            found[each.check.name] = _explain(exercise, records, names, each.check.name, seen, found, decisive)
-    found = drop_examples_alone(explain_by_two(exercise, records, names, found, observe, decisive, holds))
-    found = drop_causes_of_refusals(found, find_refusals(each.result for each in outcomes))
+            found[each.check.name] = _find_causes_of_failure(
+                exercise, records, names, each.check.name, seen, found, decisive
+            )
+    found = drop_causes_of_examples_alone(
+        find_causes_in_pairs(exercise, records, names, found, observe, decisive, is_true_of_student)
+    )
+    found = drop_causes_of_missing_errors(found, find_checks_about_errors(each.result for each in outcomes))
     named = [replace(each, result=replace(each.result, causes=found.get(each.check.name, ()))) for each in outcomes]
-    return name_chance(exercise, named, student) if student else named
+    return mark_numbers_made_by_chance(exercise, named, student) if student else named
 
 
-def _explain(
+def _find_causes_of_failure(
     exercise: Exercise,
     records: Mapping[str, Record],
     failed: Sequence[str],
@@ -78,10 +83,10 @@ def _explain(
     everyone, all_failed = exercise.misconceptions, dict.fromkeys(failed).keys()
     known = {cause for causes in found.values() for cause in causes}
     likely = [each for each in everyone if each.cause in known]
-    causes = explain(likely, records, all_failed, name, seen, decisive)
+    causes = find_causes(likely, records, all_failed, name, seen, decisive)
     if causes or sum(not each for each in found.values()) >= MOST_UNEXPLAINED:
         return causes
-    return explain(everyone, records, all_failed, name, seen, decisive)
+    return find_causes(everyone, records, all_failed, name, seen, decisive)
 
 
 def limit_replays(count: int, observe: Observe) -> Observe:
@@ -101,7 +106,7 @@ class _TooManyReplays(Exception):
     """No more replays."""
 
 
-def find_refusals(results: Iterable[CheckResult]) -> set[str]:
+def find_checks_about_errors(results: Iterable[CheckResult]) -> set[str]:
     """Failed checks that are about errors alone: bad input was accepted, or a guard met an exception of its own."""
     failed = [each for each in results if each.verdict == Verdict.FAIL]
     met = Counter(each.stumbled_over for each in failed)
@@ -113,20 +118,20 @@ def find_refusals(results: Iterable[CheckResult]) -> set[str]:
     }
 
 
-def drop_examples_alone(found: Mapping[str, tuple[Cause, ...]]) -> dict[str, tuple[Cause, ...]]:
+def drop_causes_of_examples_alone(found: Mapping[str, tuple[Cause, ...]]) -> dict[str, tuple[Cause, ...]]:
     """``found`` without what only a docstring's example speaks for: it prints little, and many print the same.
 
     Args:
         found: check → what explains its failure.
     """
-    elsewhere = {cause for name, causes in found.items() if not is_example(name) for cause in causes}
+    elsewhere = {cause for name, causes in found.items() if not is_example_check(name) for cause in causes}
     return {
-        name: tuple(each for each in causes if not is_example(name) or each in elsewhere)
+        name: tuple(each for each in causes if not is_example_check(name) or each in elsewhere)
         for name, causes in found.items()
     }
 
 
-def drop_causes_of_refusals(
+def drop_causes_of_missing_errors(
     found: Mapping[str, tuple[Cause, ...]], refusals: Collection[str]
 ) -> dict[str, tuple[Cause, ...]]:
     """``found`` without the causes of a missing error that also explain another failure.
@@ -145,13 +150,13 @@ def drop_causes_of_refusals(
 
 
 @cache
-def observe_once(wrong: Misconception, names: tuple[str, ...], check: Check) -> tuple[bool, Record]:
+def observe_misconception(wrong: Misconception, names: tuple[str, ...], check: Check) -> tuple[bool, Record]:
     """Say whether a misconception fails a check, and what the check wrote down on the way."""
     outcome = evaluate_check(check, Student(dict(zip(names, wrong.objects, strict=True))))
     return outcome.result.verdict == Verdict.FAIL, outcome.record
 
 
-def find_first_failed(exercise: Exercise, wrong: Misconception) -> str:
+def find_first_failed_check(exercise: Exercise, wrong: Misconception) -> str:
     """The name of the check with which ``check`` begins to tell of a misconception; "" where no check fails."""
-    failed = (each.name for each in exercise.checks if observe_once(wrong, exercise.objects, each)[0])
+    failed = (each.name for each in exercise.checks if observe_misconception(wrong, exercise.objects, each)[0])
     return next(failed, "")

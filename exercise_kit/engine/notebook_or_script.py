@@ -29,19 +29,19 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.verdict import Report
-from exercise_kit.engine.waiting_cells import CELL, take_back, write_waiting_line
+from exercise_kit.engine.waiting_cells import CELL, clear_error_of_waiting_cell, write_waiting_line
 
 _Error = TypeVar("_Error", bound=Exception)
 _FIRST = 2  # inputs that IPython has while the first cell runs: an empty one, and that cell
 
 
-def install() -> None:
+def install_ipython_hooks() -> None:
     """Explain what is missing in a cell of this process's IPython, if there is one and nothing else handles errors."""
-    shell = find_shell()
+    shell = find_ipython_shell()
     if shell is not None and not shell.custom_exceptions:
-        shell.set_custom_exc((Exception,), _show)
-        shell.events.register("post_run_cell", take_back)
-        shell.events.register("pre_run_cell", note_cell)
+        shell.set_custom_exc((Exception,), _show_exception)
+        shell.events.register("post_run_cell", clear_error_of_waiting_cell)
+        shell.events.register("pre_run_cell", remember_cell_source)
 
 
 @functools.cache
@@ -54,13 +54,13 @@ def say_how_work_is_kept() -> None:
         print("To keep what keep(...) writes, too, mount your Drive: Files at the left, then Mount Drive.")
 
 
-def find_shell() -> Any:
+def find_ipython_shell() -> Any:
     """This process's IPython; None where there is none."""
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython else None
 
 
-def _show(
+def _show_exception(
     shell: Any, kind: type[Exception], error: Exception, trace: TracebackType, tb_offset: int | None = None
 ) -> None:
     """IPython's handler: a method of the shell, which prints what it has to say."""
@@ -86,7 +86,7 @@ def explain_missing_name(name: str | None, trace: TracebackType | None) -> str:
     if trace is None or name is None or not trace.tb_frame.f_code.co_name.startswith(CELL):
         return ""
     exercise = next((each for each in course().exercises.values() if name in each.objects), None)
-    shell = find_shell()
+    shell = find_ipython_shell()
     if exercise and shell is not None and len(shell.history_manager.input_hist_raw) <= _FIRST:
         where = "in JupyterLab by Run > Run All Above Selected Cell, on Colab by Runtime > Run before"
         return f"`{name}` is not defined: the kernel is new. Run the cells above from the top ({where}), then this one."
@@ -104,7 +104,7 @@ _home_of: dict[str, str] = {}
 _DEFINED = re.compile(r"^(?:def|class)\s+(\w+)", re.MULTILINE)
 
 
-def note_cell(info: Any) -> None:
+def remember_cell_source(info: Any) -> None:
     """IPython's event before a cell runs: keep what the cell holds, where the front end tells cells apart."""
     cell, source = getattr(info, "cell_id", None), str(getattr(info, "raw_cell", ""))
     if cell:
@@ -112,7 +112,7 @@ def note_cell(info: Any) -> None:
         _home_of.update(dict.fromkeys(_DEFINED.findall(source), cell))
 
 
-def _explain_renamed(word: str, name: str) -> str:
+def _explain_renamed_definition(word: str, name: str) -> str:
     """A sentence where the cell that defined ``name`` defines another name now, so that ``name`` is an older one."""
     there = _DEFINED.findall(_last_run.get(_home_of.get(name, ""), name))
     if not there or name in there:
@@ -121,26 +121,26 @@ def _explain_renamed(word: str, name: str) -> str:
     return f"The cell with `{word} {name}` defines `{there[-1]}` now: {older}, then this one again."
 
 
-def explain_older_than_cell(exercise: Exercise) -> str:
+def explain_outdated_answer(exercise: Exercise) -> str:
     """A sentence where the last cell that defines ``exercise`` changed nothing, or holds another name by now; else "".
 
     The first has a syntax error.
     """
-    shell = find_shell()
+    shell = find_ipython_shell()
     history = getattr(shell, "history_manager", None)
     word, name = "class" if exercise.is_class else "def", exercise.objects[0]
-    if renamed := _explain_renamed(word, name):
+    if renamed := _explain_renamed_definition(word, name):
         return renamed
     defines = re.compile(rf"^{word}\s+{name}\b", re.MULTILINE)
     for source in reversed(history.input_hist_raw if history else []):  # the first one is the check's own cell
         if defines.search(source):
-            line = _find_syntax_error(shell, source)
+            line = _find_syntax_error_line(shell, source)
             older = f"this is about the `{name}` from before. Repair that cell, run it, then run this one again."
             return f"Line {line} of the last cell with `{word} {name}` has a syntax error: {older}" if line else ""
     return ""
 
 
-def _find_syntax_error(shell: Any, source: str) -> int:
+def _find_syntax_error_line(shell: Any, source: str) -> int:
     """1 for the first line of a cell; 0 where it has no syntax error."""
     try:
         compile(shell.transform_cell(source), "cell", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
@@ -156,14 +156,14 @@ def print_in_script(check: Callable[_Arguments, Report]) -> Callable[_Arguments,
     """Decorate a check that returns a report: the report is printed where a script calls it and drops the result."""
 
     @functools.wraps(check)
-    def printing(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> Report:
+    def check_and_print(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> Report:
         report = check(*arguments, **options)
         caller = sys._getframe(1)
-        if _is_in_script(caller) and _is_dropped(caller):
+        if _is_in_script(caller) and _is_result_dropped(caller):
             print(report)
         return report
 
-    return printing
+    return check_and_print
 
 
 def _is_in_script(caller: FrameType) -> bool:
@@ -171,7 +171,7 @@ def _is_in_script(caller: FrameType) -> bool:
     return caller.f_globals.get("__name__") == "__main__" and "__file__" in caller.f_globals
 
 
-def _is_dropped(caller: FrameType) -> bool:
+def _is_result_dropped(caller: FrameType) -> bool:
     """Say whether the caller does nothing with what the call that it is at gives."""
     following = (each.opname for each in dis.get_instructions(caller.f_code) if each.offset > caller.f_lasti)
     return next(following, "") == "POP_TOP"

@@ -16,7 +16,7 @@ from typing import Any
 from exercise_kit.engine.class_exercises import EXERCISES, LESSONS, PACKAGE, PACKED
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.lesson_answers import find_cell, list_surroundings
+from exercise_kit.engine.lesson_answers import find_exercise_cell, list_lesson_dependencies
 from exercise_kit.engine.mistakes import add_mistakes
 from exercise_kit.engine.program import ProgramError, read_program
 
@@ -37,7 +37,7 @@ def own_exercise(file: str, mistakes: str = "", **options: Any) -> Exercise:
     path = Path(file)
     packed = path.with_suffix(PACKED)
     text = zlib.decompress(packed.read_bytes()).decode() if packed.is_file() else ""
-    lesson = ast.get_docstring(ast.parse(text)) if text else find_lesson(path)
+    lesson = ast.get_docstring(ast.parse(text)) if text else find_lesson_of_exercise(path)
     found = Exercise(path.stem, lesson or "", **options)
     if not text:
         text = _read_answer(path, found)
@@ -63,14 +63,14 @@ def pack_answer(path: Path, exercise: Exercise) -> bytes:
     return zlib.compress(f'"""{exercise.lesson}"""\n{answer}'.encode(), 9)
 
 
-def find_lesson(path: Path) -> str:
+def find_lesson_of_exercise(path: Path) -> str:
     """The lesson of the class that has the cell of an exercise.
 
     Raises:
         ProgramError: none has.
     """
     for lesson in sorted((path.parent.parent / LESSONS).glob("*.py")):
-        if find_cell(lesson.read_text("utf-8", "replace"), path.stem) is not None:
+        if find_exercise_cell(lesson.read_text("utf-8", "replace"), path.stem) is not None:
             return lesson.stem
     raise ProgramError(f'no lesson in {LESSONS}/ has its cell, which begins with # %% exercise="{path.stem}"')
 
@@ -79,7 +79,7 @@ def _read_answer(path: Path, exercise: Exercise) -> str:
     """The exercise's cell, below what it uses of its lesson."""
     lesson = path.parent.parent / LESSONS / f"{exercise.lesson}.py"
     source = lesson.read_text("utf-8")
-    cell = find_cell(source, path.stem) or ""
+    cell = find_exercise_cell(source, path.stem) or ""
     lines = [line for line in cell.splitlines() if not line.strip().endswith(_MARKERS)]
-    around = list_surroundings(source, exercise.objects, read_package_name(), str(lesson))
+    around = list_lesson_dependencies(source, exercise.objects, read_package_name(), str(lesson))
     return "\n".join([*around, "", "", *lines]) + "\n"

@@ -21,8 +21,13 @@ from types import ModuleType
 from typing import Any
 
 from exercise_kit.engine import own_folder
-from exercise_kit.engine.arguments import describe_unknown, find_exercise, find_problem, write_usage
-from exercise_kit.engine.compare import kind_of, listed
+from exercise_kit.engine.arguments import (
+    describe_unknown_exercise,
+    find_exercise,
+    find_problem_with_objects,
+    write_check_call,
+)
+from exercise_kit.engine.compare import describe_kind, join_names
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.exercise import Exercise
@@ -31,7 +36,7 @@ from exercise_kit.engine.part_source import CannotKeepError, collect_source
 from exercise_kit.engine.run import can_be_kept, get_last_passed, make_report
 from exercise_kit.engine.verdict import Report
 from exercise_kit.files import write
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 
 _HEADER = '''"""My own parts, each kept by `keep(...)` after it had passed its checks.
 
@@ -49,25 +54,25 @@ def keep(*names: str) -> None:
     Args:
         names: of exercises, as "one_hot".
     """
-    place = _find_place()
+    place = _find_own_file()
     kept = []
     for name in names:
         known = find_exercise(name)
         try:
             if known is None:
-                raise CannotKeepError(describe_unknown(name, called="keep"))
+                raise CannotKeepError(describe_unknown_exercise(name, called="keep"))
             if get_last_passed(known) is None and f"# %% {known.name}\n" in (_read_text(place) or ""):
                 print(
                     f"{known.name} stays in {place.name} as it is. To replace it, check yours first: "
-                    f"{write_usage(known)}."
+                    f"{write_check_call(known)}."
                 )
                 continue
-            _keep(known, place)
+            _keep_answer(known, place)
             kept.append(f"`{known.name}`")
         except CannotKeepError as why:
             print(f"{name} is not kept. {why}")
     if kept:
-        print(f"Kept in {_shorten_path(place)}: {listed(kept)}. Later lessons begin with what is there.")
+        print(f"Kept in {_shorten_path(place)}: {join_names(kept)}. Later lessons begin with what is there.")
         if "google.colab" in sys.modules and own_folder.DRIVE not in place.parents:
             print("Colab deletes its files at the end of a session: mount your Drive and keep again, or download it.")
 
@@ -84,27 +89,28 @@ def own(*names: str) -> Any:
     Raises:
         AttributeError: the course has no part of that name; it shows as a sentence.
     """
-    place = _find_place()
+    place = _find_own_file()
     theirs = import_module(read_package_name())
     if absent := [name for name in names if not (isinstance(name, str) and hasattr(theirs, name))]:
-        raise hide_traceback(AttributeError(_describe_no_part(absent[0])))
+        raise hide_traceback(AttributeError(_describe_unknown_part(absent[0])))
     parts = {name: getattr(theirs, name) for name in names}
-    mine, reasons = _select_passing(place, names)
-    _say(place, mine, [name for name in names if name not in mine], reasons)
+    mine, reasons = _select_passing_parts(place, names)
+    _print_sources_of_parts(place, mine, [name for name in names if name not in mine], reasons)
     found = tuple({**parts, **mine}[name] for name in names)
     return found[0] if len(found) == 1 else found
 
 
-def _describe_no_part(name: object) -> str:
+def _describe_unknown_part(name: object) -> str:
     """Say to who asks for it that the course has no such part."""
     parts = sorted(_list_part_names())
     meant = getattr(name, "__name__", None)
     if not isinstance(name, str):
         usage = f'`own("{meant if meant in parts else parts[0]}")`'
-        return f"The name of a part comes in quotes: {usage}. This is {kind_of(name)}."
+        return f"The name of a part comes in quotes: {usage}. This is {describe_kind(name)}."
     near = difflib.get_close_matches(name.lower(), {each.lower(): each for each in parts}, n=1, cutoff=0.5)
     hint = [f'Did you mean `own("{each}")`?' for each in parts if each.lower() in near]
-    return f"The course has no part called {quoted(name, 60)}. {' '.join(hint) or f'There are: {listed(parts)}.'}"
+    there = " ".join(hint) or f"There are: {join_names(parts)}."
+    return f"The course has no part called {quote_first_line(name, 60)}. {there}"
 
 
 @dataclass(frozen=True)
@@ -138,18 +144,20 @@ class _File:
         return {each.strip() for each in other.cells} <= {each.strip() for each in self.cells}
 
 
-def _keep(exercise: Exercise, place: Path) -> None:
+def _keep_answer(exercise: Exercise, place: Path) -> None:
     """Write one answer, with the other parts that it calls, after it has passed its check from there too."""
     objects = get_last_passed(exercise)
     if objects is None:
-        raise CannotKeepError(f"It has to pass its check first: {write_usage(exercise)}.")
-    if all(_comes_from(each, place) for each in objects.values()):
+        raise CannotKeepError(f"It has to pass its check first: {write_check_call(exercise)}.")
+    if all(_is_defined_in(each, place) for each in objects.values()):
         return
     before = _File.read(_read_text(place) or _HEADER)
     file = _add_part(before, exercise, objects, place)
-    report = _check(exercise, _make_module(file.text(), place))
-    if not _is_right(report):
-        raise CannotKeepError(f"On its own, outside of this notebook, it is not right. {_explain(report)}")
+    report = _check_module(exercise, _make_module(file.text(), place))
+    if not _passes_with_own_parts(report):
+        raise CannotKeepError(
+            f"On its own, outside of this notebook, it is not right. {_explain_failed_report(report)}"
+        )
     try:
         if not file.holds(before):
             write(place.with_suffix(".before.py"), before.text().encode())
@@ -166,7 +174,7 @@ def _add_part(file: _File, exercise: Exercise, objects: Mapping[str, object], pl
     for name, value in found.calls.items():
         if _belongs_to_course(value):
             imports.append(f"from {read_package_name()} import {name}")
-        elif (other := _find_exercise(name)) and not _comes_from(value, place):
+        elif (other := _find_exercise(name)) and not _is_defined_in(value, place):
             file = _add_part(file, other, _find_passed_parts(other), place)
     return file.replace_cell(exercise, "\n\n\n".join(found.definitions), imports)
 
@@ -174,11 +182,13 @@ def _add_part(file: _File, exercise: Exercise, objects: Mapping[str, object], pl
 def _find_passed_parts(other: Exercise) -> dict[str, object]:
     held = get_last_passed(other)
     if held is None:
-        raise CannotKeepError(f"It calls your `{other.name}`, which has to pass its check first: {write_usage(other)}.")
+        raise CannotKeepError(
+            f"It calls your `{other.name}`, which has to pass its check first: {write_check_call(other)}."
+        )
     return dict(held)
 
 
-def _select_passing(place: Path, names: tuple[str, ...]) -> tuple[dict[str, object], list[str]]:
+def _select_passing_parts(place: Path, names: tuple[str, ...]) -> tuple[dict[str, object], list[str]]:
     """Those of the names that the student's file holds and that pass, and why not of the others."""
     try:
         text = _read_text(place)
@@ -192,47 +202,49 @@ def _select_passing(place: Path, names: tuple[str, ...]) -> tuple[dict[str, obje
         held = [getattr(module, name, None) for name in exercise.objects]
         if module is None or None in held or any(map(_belongs_to_course, held)):  # a kept part may import the course's
             continue
-        report = _check_once(exercise, module)
-        if _is_right(report):
+        report = _check_module_once(exercise, module)
+        if _passes_with_own_parts(report):
             mine |= {name: getattr(module, name) for name in exercise.objects if name in names}
         else:
             hint = f'`import {place.stem}`, then `check("{exercise.name}", {_write_dotted_name(exercise, place)})`'
-            reasons.append(f"`{exercise.name}` in {place.name} is not used. {_explain(report)} See {hint}.")
+            reasons.append(
+                f"`{exercise.name}` in {place.name} is not used. {_explain_failed_report(report)} See {hint}."
+            )
     return mine, reasons
 
 
-def _say(place: Path, mine: Mapping[str, object], others: list[str], reasons: list[str]) -> None:
+def _print_sources_of_parts(place: Path, mine: Mapping[str, object], others: list[str], reasons: list[str]) -> None:
     for reason in reasons:
         print(reason)
     if mine:
-        print(f"Your own, from {_shorten_path(place)}: {listed([f'`{name}`' for name in mine])}.")
+        print(f"Your own, from {_shorten_path(place)}: {join_names([f'`{name}`' for name in mine])}.")
     if others:
-        print(f"The course's: {listed([f'`{name}`' for name in others])}.")
+        print(f"The course's: {join_names([f'`{name}`' for name in others])}.")
 
 
 _reports: dict[tuple[str, str], Report] = {}
 
 
-def _check_once(exercise: Exercise, module: ModuleType) -> Report:
+def _check_module_once(exercise: Exercise, module: ModuleType) -> Report:
     """The check of an exercise on a module, asked once for each state of the file."""
     key = exercise.name, str(vars(module)["__digest__"])
     if key not in _reports:
-        _reports[key] = _check(exercise, module)
+        _reports[key] = _check_module(exercise, module)
     return _reports[key]
 
 
-def _check(exercise: Exercise, module: ModuleType) -> Report:
+def _check_module(exercise: Exercise, module: ModuleType) -> Report:
     objects = tuple(getattr(module, name, None) for name in exercise.objects)
-    problem = find_problem(exercise, objects)
+    problem = find_problem_with_objects(exercise, objects)
     return Report(exercise.name, problem=problem) if problem else make_report(exercise, objects)
 
 
-def _is_right(report: Report) -> bool:
+def _passes_with_own_parts(report: Report) -> bool:
     """Say whether a part and those that it calls are right: a check passes it with the course's in their place."""
     return report.passed and report.note is None
 
 
-def _explain(report: Report) -> str:
+def _explain_failed_report(report: Report) -> str:
     if report.problem or report.note:
         return str(report.problem or report.note)
     failed = next((each for each in report.results if each.verdict != "pass"), None)
@@ -261,13 +273,13 @@ def _make_module(text: str, place: Path) -> ModuleType:
     except SyntaxError as error:
         raise CannotKeepError(f"{place.name} is not Python in line {error.lineno}: {error.msg}. {advice}") from None
     except Exception as error:
-        line = _find_line(error, place)
+        line = _find_error_line(error, place)
         raise CannotKeepError(f"{place.name} stops{line} with {type(error).__name__}: {error}. {advice}") from None
     sys.modules[place.stem] = module
     return module
 
 
-def _find_line(error: Exception, place: Path) -> str:
+def _find_error_line(error: Exception, place: Path) -> str:
     numbers = [number for file, number in _iterate_frames(error) if file == str(place)]
     return f" in line {numbers[-1]}" if numbers else ""
 
@@ -295,7 +307,7 @@ def _read_text(place: Path) -> str | None:
         raise CannotKeepError(f"{place.name} cannot be read: {error}.") from None
 
 
-def _find_place() -> Path:
+def _find_own_file() -> Path:
     return own_folder.find_own_folder() / course().own_parts
 
 
@@ -316,5 +328,5 @@ def _belongs_to_course(value: object) -> bool:
     return str(getattr(value, "__module__", "")).partition(".")[0] == read_package_name()
 
 
-def _comes_from(value: object, place: Path) -> bool:
+def _is_defined_in(value: object, place: Path) -> bool:
     return getattr(value, "__module__", None) == place.stem

@@ -83,12 +83,12 @@ def describe_pace(exercise: Exercise, objects: tuple[Any, ...]) -> str | None:
             torch.no_grad(),
             sdpa_kernel(SDPBackend.MATH),  # what exercises forbid is no measure for what they ask for
         ):
-            return _write_line(pace, objects[0], reference)
+            return _write_pace_line(pace, objects[0], reference)
     except Exception:  # it passed its checks: whatever this size brings up is no matter of them
         return None
 
 
-def _write_line(pace: Pace, answer: Any, reference: Any) -> str:
+def _write_pace_line(pace: Pace, answer: Any, reference: Any) -> str:
     small = {name: max(2, count // 4) for name, count in pace.sizes.items()}
     first = _make_call(pace, answer, small)
     first()  # whatever is loaded at the first call

@@ -14,7 +14,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from exercise_kit.engine.compare import kind_of
+from exercise_kit.engine.compare import describe_kind
 
 _MARKS = ("### BEGIN SOLUTION", "### END SOLUTION")
 
@@ -49,17 +49,17 @@ def collect_source(objects: Mapping[str, object], parts: Collection[str], kept_i
     """
     found, seen = PartSource(), set(objects)
 
-    def add(name: str, value: Any) -> None:
+    def add_definition(name: str, value: Any) -> None:
         text, namespace = _read_definition(name, value), _get_namespace(value)
         for needed in _list_global_names(text):
             if needed in namespace and needed not in seen:
                 seen.add(needed)
-                require(name, needed, namespace[needed])
+                add_needed_name(name, needed, namespace[needed])
             elif needed not in seen and not hasattr(builtins, needed):
                 raise CannotKeepError(f"`{name}` uses `{needed}`, which is not defined.")
         found.definitions.append(text)
 
-    def require(name: str, needed: str, value: Any) -> None:
+    def add_needed_name(name: str, needed: str, value: Any) -> None:
         if needed in parts:
             found.calls[needed] = value
         elif getattr(value, "__module__", None) == kept_in:
@@ -67,21 +67,21 @@ def collect_source(objects: Mapping[str, object], parts: Collection[str], kept_i
         elif statement := _write_import(needed, value):
             found.imports.append(statement)
         elif inspect.isfunction(value) or inspect.isclass(value):
-            add(needed, value)
+            add_definition(needed, value)
         elif _is_constant(value):
             found.definitions.append(f"{needed} = {value!r}")
         else:
-            where = f"`{name}` uses `{needed}`, {kind_of(value)} of this notebook"
+            where = f"`{name}` uses `{needed}`, {describe_kind(value)} of this notebook"
             raise CannotKeepError(f"{where}: pass it as an argument, or make it inside `{name}`.")
 
     for name, value in objects.items():
-        add(name, value)
+        add_definition(name, value)
     return found
 
 
 def _read_definition(name: str, value: Any) -> str:
     """The lines of a function or class, with its decorators and without the marks of a model solution."""
-    lines = _read_file(name, value)
+    lines = _read_source_lines(name, value)
     try:
         tree = ast.parse("".join(lines))
     except SyntaxError:  # a cell with a line of IPython's own, as %time or !ls
@@ -96,7 +96,7 @@ def _read_definition(name: str, value: Any) -> str:
     return "".join([*text, *alias]).rstrip()
 
 
-def _read_file(name: str, value: Any) -> list[str]:
+def _read_source_lines(name: str, value: Any) -> list[str]:
     code = next((each.__code__ for each in _iterate_functions(value)), None)
     lines = linecache.getlines(code.co_filename) if code else []
     if not lines:
@@ -122,12 +122,16 @@ def _list_global_names(text: str) -> list[str]:
     table = symtable.symtable(text, "<part>", "exec")
     own = {each.get_name() for each in table.get_symbols() if each.is_assigned()}
 
-    def outside(scope: symtable.SymbolTable, is_global: Callable[[symtable.Symbol], bool]) -> Iterator[str]:
+    def iterate_outside_names(
+        scope: symtable.SymbolTable, is_global: Callable[[symtable.Symbol], bool]
+    ) -> Iterator[str]:
         yield from (each.get_name() for each in scope.get_symbols() if is_global(each))
         for child in scope.get_children():
-            yield from outside(child, symtable.Symbol.is_global)
+            yield from iterate_outside_names(child, symtable.Symbol.is_global)
 
-    return [name for name in dict.fromkeys(outside(table, symtable.Symbol.is_referenced)) if name not in own]
+    return [
+        name for name in dict.fromkeys(iterate_outside_names(table, symtable.Symbol.is_referenced)) if name not in own
+    ]
 
 
 def _write_import(name: str, value: Any) -> str | None:

@@ -83,7 +83,7 @@ def find_slip(definitions: Sequence[Definition], results: Sequence[CheckResult])
     return next((slip for search in searches for each in definitions if (slip := search(each))), None)
 
 
-def describe_line_left_over(definitions: Sequence[Definition]) -> str:
+def describe_leftover_stub_line(definitions: Sequence[Definition]) -> str:
     """A sentence where ``raise NotImplementedError`` of the stub stands above an answer; "" elsewhere."""
     for each in definitions:
         for name, node in each.functions.items():
@@ -95,7 +95,7 @@ def describe_line_left_over(definitions: Sequence[Definition]) -> str:
     return ""
 
 
-def describe_renamed(name: str, given: object) -> str:
+def describe_misnamed_answer(name: str, given: object) -> str:
     """A sentence where the stub called ``name`` stands beside an answer of nearly that name; "" elsewhere.
 
     The other one has the same parameters, and its name is that of no exercise.

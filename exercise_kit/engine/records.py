@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.compare import brief, get_tolerance, short
+from exercise_kit.engine.compare import describe_briefly, format_dtype, get_tolerance
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from exercise_kit.reasons import Reason
 from exercise_kit.worker import torch_internals
 from exercise_kit.worker.real_types import is_a, read_name
@@ -58,28 +58,28 @@ class OpaqueList(list[None]):
 OpaqueList.__name__ = "list"
 
 
-def make_plain(value: Any, name: str, inputs: Iterable[object] = (), depth: int = 0) -> Any:
+def make_tensors_plain(value: Any, name: str, inputs: Iterable[object] = (), depth: int = 0) -> Any:
     """``value``, an answer to ``inputs``, with plain tensors: the operators of a subclass cannot be trusted.
 
     Raises:
         Failure: a check cannot compare a tensor, since it is sparse, quantized, complex, or on a device that is neither
             the CPU nor that of an input.
     """
-    if is_a(value, list, tuple) and _is_small(value, depth):
+    if is_a(value, list, tuple) and _is_small_enough_to_copy(value, depth):
         kind: Any = list if is_a(value, list) else tuple
-        return kind(make_plain(each, name, inputs, depth + 1) for each in kind.__iter__(value))
+        return kind(make_tensors_plain(each, name, inputs, depth + 1) for each in kind.__iter__(value))
     if isinstance(value, OddTensor):
-        raise _fail_as_odd(name, value.seen)
+        raise _make_oddity_failure(name, value.seen)
     if not is_a(value, Tensor):
         if type(value) is CoroutineType:
             value.close()  # or Python warns that nobody awaited it
         return value
     with torch_internals.Unseen():
         if torch_internals.has_operators_of_its_own(value):
-            raise _fail_as_odd(name, f"a {read_name(type(value))}")
+            raise _make_oddity_failure(name, f"a {read_name(type(value))}")
         tensor = value if type(value) in (Tensor, nn.Parameter) else torch_internals.as_plain(value)
         if oddity := _describe_oddity(tensor, inputs):
-            raise _fail_as_odd(name, oddity)
+            raise _make_oddity_failure(name, oddity)
         return tensor
 
 
@@ -89,21 +89,21 @@ def _describe_oddity(tensor: Tensor, inputs: Iterable[object]) -> str:
     if tensor.is_nested:
         return "a nested tensor"
     if tensor.layout != torch.strided:
-        return f"a tensor of layout {short(tensor.layout)}"
+        return f"a tensor of layout {format_dtype(tensor.layout)}"
     if tensor.is_quantized or tensor.dtype not in _ORDINARY_DTYPES:
-        return f"a tensor of dtype {short(tensor.dtype)}"
+        return f"a tensor of dtype {format_dtype(tensor.dtype)}"
     devices = {each.device.type for each in inputs if isinstance(each, Tensor)}
     return "" if tensor.device.type in {"cpu", *devices} else f"a tensor on the device {tensor.device}"
 
 
-def _fail_as_odd(name: str, oddity: str) -> Failure:
+def _make_oddity_failure(name: str, oddity: str) -> Failure:
     kind = next((kind for kind in _INSTEAD_OF if oddity.startswith(kind)), None)
     if kind is None:
         return Failure(f"{name} gave {oddity}", "a torch.Tensor")
     return Failure(f"{name} gave {oddity}", _INSTEAD_OF[kind], "Which line makes it so?")
 
 
-def _is_small(values: list[Any] | tuple[Any, ...], depth: int) -> bool:
+def _is_small_enough_to_copy(values: list[Any] | tuple[Any, ...], depth: int) -> bool:
     kind: Any = list if is_a(values, list) else tuple
     return depth < _DEEPEST and kind.__len__(values) <= LONGEST and not is_a(values, OpaqueList)
 
@@ -116,14 +116,14 @@ def take_snapshot(value: object, depth: int = 0, kept: dict[int, Tensor] | None 
     kept = {} if kept is None else kept
     if isinstance(value, Tensor):
         if value.numel() > _MOST_NUMBERS:
-            return "a large tensor", tuple(value.shape), short(value.dtype)
+            return "a large tensor", tuple(value.shape), format_dtype(value.dtype)
         if id(value) not in kept:
             kept[id(value)] = value.detach().clone()
         return kept[id(value)]
     if isinstance(value, nn.Module):
         return (type(value).__name__ if type(value).__module__.startswith("torch.") else "module",)
     if isinstance(value, tuple | list):
-        if not _is_small(value, depth):
+        if not _is_small_enough_to_copy(value, depth):
             return type(value).__name__, len(value)
         return tuple(take_snapshot(each, depth + 1, kept) for each in value)
     if isinstance(value, bool | int | float | str | None):
@@ -133,20 +133,20 @@ def take_snapshot(value: object, depth: int = 0, kept: dict[int, Tensor] | None 
     return type(value).__name__
 
 
-def read_numbers(model: object) -> object:
+def read_parameters_of_model(model: object) -> object:
     """Read names and numbers of the parameters of a model that a call was given; None for anything else."""
     if not isinstance(model, nn.Module):
         return None
     return tuple((name, take_snapshot(each)) for name, each in model.named_parameters())
 
 
-def same_record(first: object, second: object) -> bool:
+def is_same_record(first: object, second: object) -> bool:
     """Say whether two students gave the same on the same inputs."""
     if isinstance(first, Tensor) and isinstance(second, Tensor):
         alike = first.shape == second.shape and first.dtype == second.dtype and first.device == second.device
         return alike and _are_same_numbers(first, second)
     if isinstance(first, tuple | list) and isinstance(second, tuple | list):
-        return len(first) == len(second) and all(map(same_record, first, second))
+        return len(first) == len(second) and all(map(is_same_record, first, second))
     if isinstance(first, float) and isinstance(second, float):
         both_nan = math.isnan(first) and math.isnan(second)
         return both_nan or math.isclose(first, second, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
@@ -160,18 +160,18 @@ def _are_same_numbers(first: Tensor, second: Tensor) -> bool:
             return identical
         relative, absolute = get_tolerance(first, second)
         one, other = (each.detach().to("cpu", torch.float64) for each in (first, second))
-        scale = max(_find_largest(one), _find_largest(other), 1.0)  # sums of large numbers round by more
+        scale = max(_find_largest_number(one), _find_largest_number(other), 1.0)  # sums of large numbers round by more
         return torch.allclose(one, other, rtol=relative, atol=absolute * scale, equal_nan=True)
     except (RuntimeError, TypeError):  # a check may have recorded a tensor that torch cannot compare
         return False
 
 
-def _find_largest(tensor: Tensor) -> float:
+def _find_largest_number(tensor: Tensor) -> float:
     """The largest finite number, without its sign."""
     return float(tensor.nan_to_num(0.0, 0.0, 0.0).abs().max()) if tensor.numel() else 0.0
 
 
-def fail_as_incomparable(name: str, record: list[object], error: BaseException) -> Failure:
+def make_incomparable_failure(name: str, record: list[object], error: BaseException) -> Failure:
     """The failure for an answer at which a check broke off: by what is odd about the answer, or by the error."""
     expected = "an answer that this check can read"
     for answer in iterate_tensors(record[-1:]):
@@ -180,9 +180,13 @@ def fail_as_incomparable(name: str, record: list[object], error: BaseException) 
             look = "Print the tensors on the way: which is the first that holds it?"
             return Failure(f"{name} gave {kind} among its numbers", "finite numbers everywhere", look)
     kind = next(
-        (f"it is {brief(answer)}, and comparing it failed with: " for answer in iterate_tensors(record[-1:])), ""
+        (
+            f"it is {describe_briefly(answer)}, and comparing it failed with: "
+            for answer in iterate_tensors(record[-1:])
+        ),
+        "",
     )
-    text = f"{type(error).__name__} {quoted(error)}".strip()
+    text = f"{type(error).__name__} {quote_first_line(error)}".strip()
     look = "Print what your code gives back, with its type, shape and dtype. Is each what you meant?"
     return Failure(f"what {name} gave cannot be compared: {kind}{text}", expected, look, Reason.KIND)
 

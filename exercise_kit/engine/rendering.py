@@ -13,7 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from exercise_kit.engine.cause_groups import CauseGroup, group_by_cause
-from exercise_kit.engine.verdict import BETWEEN, CheckResult, Part, Report, Verdict, agree, list_addresses
+from exercise_kit.engine.verdict import (
+    BETWEEN,
+    CheckResult,
+    Part,
+    Report,
+    Verdict,
+    format_count,
+    map_names_to_addresses,
+)
 from exercise_kit.palette import BLUE, VERMILION
 from exercise_kit.reasons import Reason
 
@@ -55,8 +63,10 @@ def render_entries(report: Report, width: int = _WIDTH) -> Iterator[tuple[str, V
         sign = f"  {_SIGN[first.verdict]} {first.word or first.verdict:<9} "
         yield wrap_text(write_heading(first), sign, _INDENT), first.verdict
         for label, text in _select_visible_parts(first).items():
-            yield wrap_text(f"{label}: {_shorten(label, text)}", _INDENT, _INDENT), None
-        yield from ((wrap_text(words, f"{_INDENT}{_SIGN[one]} ", _INDENT), one) for words, one, _ in _list_folds(group))
+            yield wrap_text(f"{label}: {_shorten_part(label, text)}", _INDENT, _INDENT), None
+        yield from (
+            (wrap_text(words, f"{_INDENT}{_SIGN[one]} ", _INDENT), one) for words, one, _ in _list_folded_checks(group)
+        )
     if passing and not report.passed:
         yield f"  {_SIGN[Verdict.PASS]} {_write_passing(passing)}", Verdict.PASS
     yield from ((wrap_text(each), None) for each in (report.pace, report.offer, report.hint) if each)
@@ -81,10 +91,10 @@ def render_one_line(report: Report) -> str:
         first = groups[0].first
         parts, verdict = _select_visible_parts(first), first.verdict
         words = parts.get(Part.CAUSE) or next(iter(parts.values()), write_heading(first))
-    return f"{_render_sign(verdict)} {render_rich(words, longest=_ONE_LINE)}"
+    return f"{_render_sign(verdict)} {render_inline_markup(words, longest=_ONE_LINE)}"
 
 
-def _shorten(label: str, text: str) -> str:
+def _shorten_part(label: str, text: str) -> str:
     """A part of a message that fits on a first screen of text; a notebook shows the whole."""
     return _cut_text(text, _LONGEST_IN_TEXT.get(label, _LONGEST))
 
@@ -93,14 +103,20 @@ def render_html(report: Report) -> str:
     """The report for a notebook: one section, a heading line, the first cause open, and the rest folded."""
     if report.problem:
         summary = f"{report.exercise}: not checked"
-        content = f"<strong>{_SIGN[Verdict.UNDECIDED]} {escape(summary)}.</strong> {render_rich(report.problem)}"
+        content = (
+            f"<strong>{_SIGN[Verdict.UNDECIDED]} {escape(summary)}.</strong> {render_inline_markup(report.problem)}"
+        )
         return render_html_section(summary, render_paragraph(content), Verdict.UNDECIDED)
     verdict = _find_overall_verdict(report)
     before = render_paragraph(f"<strong>{_SIGN[verdict]} {escape(report.summary())}</strong>")
-    before += "".join(render_paragraph(render_rich(each)) for each in (report.older, report.note) if each)
-    after = f'<p style="margin:0;opacity:0.75"><small>{render_rich(report.pace)}</small></p>' if report.pace else ""
-    after += render_paragraph(render_rich(report.offer)) if report.offer else ""
-    after += render_paragraph(f"<small>{render_rich(report.hint)}</small>") if report.hint else ""
+    before += "".join(render_paragraph(render_inline_markup(each)) for each in (report.older, report.note) if each)
+    after = (
+        f'<p style="margin:0;opacity:0.75"><small>{render_inline_markup(report.pace)}</small></p>'
+        if report.pace
+        else ""
+    )
+    after += render_paragraph(render_inline_markup(report.offer)) if report.offer else ""
+    after += render_paragraph(f"<small>{render_inline_markup(report.hint)}</small>") if report.hint else ""
     return render_html_section(report.summary(), f"{before}{_render_list(report.results, report.site)}{after}", verdict)
 
 
@@ -147,34 +163,36 @@ def is_in_notebook_kernel() -> bool:
     return getattr(get_ipython(), "kernel", None) is not None
 
 
-def _list_folds(group: CauseGroup) -> list[tuple[str, Verdict, tuple[CheckResult, ...]]]:
+def _list_folded_checks(group: CauseGroup) -> list[tuple[str, Verdict, tuple[CheckResult, ...]]]:
     """List what folds under the first of a group: a sentence about it, its sign, and the checks."""
     folds = []
     if group.same:
         because = " Mend this first." if group.first.reason == Reason.CHANGED else " for the same reason."
         verb = "fails" if len(group.same) == 1 else "fail"
         verb += "." if group.first.reason == Reason.CHANGED else ""
-        folds.append((f"{_write_count(group.same, ' more')} {verb}{because}", Verdict.FAIL, group.same))
+        folds.append((f"{_write_check_count(group.same, ' more')} {verb}{because}", Verdict.FAIL, group.same))
     if group.waiting:
         more = "" if group.first.leads else " more"
-        words = f"{_write_count(group.waiting, more)} wait{'s' * (len(group.waiting) == 1)} until this one passes."
+        words = (
+            f"{_write_check_count(group.waiting, more)} wait{'s' * (len(group.waiting) == 1)} until this one passes."
+        )
         words = f"{len(group.waiting)} more for the same reason." if group.first.word else words
         folds.append((words, Verdict.UNDECIDED, group.waiting))
     return folds
 
 
-def _write_count(results: Sequence[CheckResult], more: str = "") -> str:
+def _write_check_count(results: Sequence[CheckResult], more: str = "") -> str:
     return f"{len(results)}{more} check{'' if len(results) == 1 else 's'}"
 
 
 def _write_passing(passing: Sequence[CheckResult]) -> str:
     """That these checks pass, and what it is worth where an answer passes them that does nothing."""
     if passing[0].word:
-        return agree(len(passing), passing[0].word)
+        return format_count(len(passing), passing[0].word)
     verb = "passes" if len(passing) == 1 else "pass"
     says = "it says" if len(passing) == 1 else "they say"
     idle = f"; {says} little until the others pass" if all(each.guard for each in passing) else ""
-    return f"{_write_count(passing)} {verb}{idle}"
+    return f"{_write_check_count(passing)} {verb}{idle}"
 
 
 def _find_overall_verdict(report: Report) -> Verdict:
@@ -202,11 +220,15 @@ def render_html_section(aria_label: str, body: str, verdict: Verdict) -> str:
 def _render_entry(group: CauseGroup, site: str, is_open: bool) -> str:
     """A cause as an item of a list, with what folds under it; names of mistakes lead to their pages on ``site``."""
     first = group.first
-    pages: dict[str, Mapping[str, str]] = {Part.CAUSE: list_addresses(first.pages().items(), site)}
-    parts = {label: render_rich(text, pages.get(label, {})) for label, text in _select_visible_parts(first).items()}
+    pages: dict[str, Mapping[str, str]] = {Part.CAUSE: map_names_to_addresses(first.pages().items(), site)}
+    parts = {
+        label: render_inline_markup(text, pages.get(label, {})) for label, text in _select_visible_parts(first).items()
+    }
     rows = "".join(_render_row(f"<strong>{label}:</strong> {html}") for label, html in parts.items())
-    rows += "".join(_render_row(_render_details(words, sign, checks)) for words, sign, checks in _list_folds(group))
-    sign, words = _render_sign(first.verdict), render_rich(write_heading(first))
+    rows += "".join(
+        _render_row(_render_details(words, sign, checks)) for words, sign, checks in _list_folded_checks(group)
+    )
+    sign, words = _render_sign(first.verdict), render_inline_markup(write_heading(first))
     head = f"{sign} <strong>{first.word or first.verdict}</strong> &nbsp;{words}"
     if rows and not is_open:
         return f'<li style="margin:0.25em 0"><details><summary>{head}</summary>{rows}</details></li>'
@@ -215,7 +237,7 @@ def _render_entry(group: CauseGroup, site: str, is_open: bool) -> str:
 
 def _render_details(words: str, sign: Verdict, checks: Sequence[CheckResult]) -> str:
     """A sentence that opens to the checks that it is about, with what each of them has seen."""
-    told = (f"{render_rich(write_heading(each))}{_render_seen(each)}" for each in checks)
+    told = (f"{render_inline_markup(write_heading(each))}{_render_seen(each)}" for each in checks)
     items = "".join(f"<li>{each}</li>" for each in told)
     return (
         f'<details><summary>{_render_sign(sign)} {escape(words)}</summary><ul style="margin:0">{items}</ul></details>'
@@ -225,7 +247,9 @@ def _render_details(words: str, sign: Verdict, checks: Sequence[CheckResult]) ->
 def _render_seen(result: CheckResult) -> str:
     """Render what a folded failure has seen; a check that waits has seen nothing."""
     parts = result.parts() if result.verdict == Verdict.FAIL else {}
-    return "".join(f"<div>{label}: {render_rich(text)}</div>" for label, text in parts.items() if label in _OF_ITS_OWN)
+    return "".join(
+        f"<div>{label}: {render_inline_markup(text)}</div>" for label, text in parts.items() if label in _OF_ITS_OWN
+    )
 
 
 def _render_sign(verdict: Verdict) -> str:
@@ -241,7 +265,7 @@ def render_paragraph(body: str) -> str:
     return f'<p style="margin:0">{body}</p>'
 
 
-def render_rich(text: str, pages: Mapping[str, str] | None = None, longest: int = _LONGEST) -> str:
+def render_inline_markup(text: str, pages: Mapping[str, str] | None = None, longest: int = _LONGEST) -> str:
     """Cut and escape ``text``, then turn `code` and *emphasis* into HTML; no mark is read inside another.
 
     An emphasis that is the name of a misconception, or of two at once, becomes a link to its page in ``pages``.

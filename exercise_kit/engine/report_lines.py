@@ -31,7 +31,7 @@ def make_report_lines(
         written: what the student wrote, in which slips of Python are looked for.
         leads: the name of a mistake → the check that tells of it, where that is not the first that it fails.
     """
-    lines = _abbreviate_repetitions(_put_first(_follow_needs(results, needs), leads or {}))
+    lines = _abbreviate_repetitions(_put_telling_checks_first(_make_dependents_wait(results, needs), leads or {}))
     return put_first_causes_in_front(lines, find_slip(written, lines))
 
 
@@ -42,7 +42,7 @@ def mark_waiting(each: CheckResult, waits_for: CheckResult) -> CheckResult:
     return replace(waiting, worth=each.worth, guard=each.guard, waits_for=waits_for.waits_for or waits_for.name)
 
 
-def _follow_needs(results: Sequence[CheckResult], needs: Needs) -> list[CheckResult]:
+def _make_dependents_wait(results: Sequence[CheckResult], needs: Needs) -> list[CheckResult]:
     """The results of checks that were all evaluated, where a failure waits for a check that has to pass first.
 
     So grading, which gives points for each claim, tells no more than ``check``, which asks one after the other. Of a
@@ -66,7 +66,7 @@ def _follow_needs(results: Sequence[CheckResult], needs: Needs) -> list[CheckRes
     return found
 
 
-def _put_first(results: Sequence[CheckResult], leads: Mapping[str, str]) -> list[CheckResult]:
+def _put_telling_checks_first(results: Sequence[CheckResult], leads: Mapping[str, str]) -> list[CheckResult]:
     """The results, where the check that tells best of a mistake comes before the others that fail of it."""
     ordered = list(results)
     for mistake, name in leads.items():

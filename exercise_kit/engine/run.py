@@ -7,30 +7,30 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from exercise_kit.engine.arguments import describe_unknown, find_exercise, find_problem
+from exercise_kit.engine.arguments import describe_unknown_exercise, find_exercise, find_problem_with_objects
 from exercise_kit.engine.call_rules import describe_forbidden_call
 from exercise_kit.engine.call_trace import Watch
-from exercise_kit.engine.carry_forward import describe_parts, find_called_parts, replace_by_reference
+from exercise_kit.engine.carry_forward import describe_parts_carried_forward, find_called_parts, replace_by_reference
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.errors import LIBRARIES, OURS
-from exercise_kit.engine.evaluate_check import Outcome, evaluate_check, make_line
+from exercise_kit.engine.evaluate_check import Outcome, evaluate_check, make_check_result
 from exercise_kit.engine.exercise import Exercise, Misconception
-from exercise_kit.engine.lent import is_lent
+from exercise_kit.engine.lent import is_lent_part
 from exercise_kit.engine.local_backend import LocalBackend
 from exercise_kit.engine.name_failures import name_failures
-from exercise_kit.engine.notebook_or_script import explain_older_than_cell, print_in_script
+from exercise_kit.engine.notebook_or_script import explain_outdated_answer, print_in_script
 from exercise_kit.engine.pace import describe_pace
 from exercise_kit.engine.printed import print_first_call_alone
 from exercise_kit.engine.probes import disable_compilation, silence
-from exercise_kit.engine.python_slips import describe_line_left_over, describe_renamed, find_definitions
+from exercise_kit.engine.python_slips import describe_leftover_stub_line, describe_misnamed_answer, find_definitions
 from exercise_kit.engine.report_lines import make_report_lines, mark_waiting
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Report, Verdict
-from exercise_kit.engine.waiting_cells import note_failures
-from exercise_kit.engine.watchdog import Watchdog, note_claim, stop_watching
-from exercise_kit.progress.log import noting
-from exercise_kit.quoting import quoted
+from exercise_kit.engine.waiting_cells import remember_failed_checks
+from exercise_kit.engine.watchdog import Watchdog, pause_watching, set_claim_being_checked
+from exercise_kit.progress.log import note_report_in_log
+from exercise_kit.quoting import quote_first_line
 from exercise_kit.reasons import Reason
 
 # exercise → what passed its check last in this process
@@ -40,8 +40,8 @@ _HIDDEN = "Grading uses more checks, and other numbers."
 
 
 @print_in_script
-@noting
-@note_failures
+@note_report_in_log
+@remember_failed_checks
 def check(exercise: str = "", *objects: object, points: float | None = None) -> Report:
     """Check what you wrote: one line for every check, and for a mistake its name and where to look.
 
@@ -60,17 +60,17 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
         ValueError: when ``points`` is no number that can be earned.
     """
     known = find_exercise(exercise)
-    problem = find_problem(known, objects) if known else describe_unknown(exercise, objects)
+    problem = find_problem_with_objects(known, objects) if known else describe_unknown_exercise(exercise, objects)
     if known is None or problem:
-        name = known.name if known else isinstance(exercise, str) and quoted(exercise, 60).strip("`")
+        name = known.name if known else isinstance(exercise, str) and quote_first_line(exercise, 60).strip("`")
         return Report(name or "(no name)", points=points, problem=problem)
-    if any(map(is_lent, objects)):
+    if any(map(is_lent_part, objects)):
         lent = f"This {known.name} is the course's, and earns nothing. Run your own cell again, then check yours."
         return Report(known.name, points=points, problem=lent)
     if known.file:
         objects = tuple(map(known.file.opened, objects))
     report = make_report(known, objects, points)
-    older = explain_older_than_cell(known)
+    older = explain_outdated_answer(known)
     if older and any(each.unwritten for each in report.results):  # what the cell holds now is written
         return replace(report, problem=older)
     report = replace(report, older=older or None)
@@ -96,9 +96,9 @@ def make_report(known: Exercise, objects: Sequence[object], points: float | None
     written = find_definitions(objects) if _count_passing(results) < len(results) else []
     if unwritten and not any(each.verdict == Verdict.PASS for each in results):
         problem = f"{known.name} is not written yet. Fill in its cell, run it, and check again."
-        by_name = (describe_renamed(name, each) for name, each in zip(known.objects, objects, strict=True))
-        problem = describe_line_left_over(written) or next(filter(None, by_name), problem)
-    if unwritten and not problem and (left_over := describe_line_left_over(written)):
+        by_name = (describe_misnamed_answer(name, each) for name, each in zip(known.objects, objects, strict=True))
+        problem = describe_leftover_stub_line(written) or next(filter(None, by_name), problem)
+    if unwritten and not problem and (left_over := describe_leftover_stub_line(written)):
         note = " ".join(filter(None, (left_over, note)))
     complete = not (unwritten and known.is_class)
     lines = make_report_lines(results, {each.name: each.needs for each in known.checks}, written)
@@ -140,7 +140,7 @@ def _run_with_right_parts(
     exercises = course().exercises
     wrong = {name for name, held in parts.items() if not all(map(_has_passed, run_checks(exercises[name], held)))}
     failed = sum(each.verdict == Verdict.FAIL for each in again)
-    return again, describe_parts(exercise.name, list(parts), wrong, gained, failed)
+    return again, describe_parts_carried_forward(exercise.name, list(parts), wrong, gained, failed)
 
 
 def _has_passed(result: CheckResult) -> bool:
@@ -165,18 +165,18 @@ def run_checks(exercise: Exercise, objects: dict[str, object], watch: Watch | No
         for each in exercise.checks:
             first = (found[name].result for name in each.needs)
             if waits_for := next((result for result in first if result.verdict != Verdict.PASS), late):
-                found[each.name] = Outcome(each, mark_waiting(make_line(each), waits_for))
+                found[each.name] = Outcome(each, mark_waiting(make_check_result(each), waits_for))
                 continue
-            note_claim(each.claim)
+            set_claim_being_checked(each.claim)
             found[each.name] = evaluate_check(each, Student(objects, LocalBackend(objects, watch)))
             late = found[each.name].result if found[each.name].result.reason == Reason.TIME else None
-        with stop_watching():
+        with pause_watching():
             named = name_failures(exercise, [*found.values()], student=lambda: Student(objects))
             return tuple(each.result for each in named)
 
 
-def explain_unrecognized_pair(exercise: Exercise, pair: Misconception) -> str:
-    """Say why two mistakes at once, of :func:`exercise_kit.engine.two_mistakes.pairs_of`, are not recognized.
+def explain_unrecognized_pair_of_mistakes(exercise: Exercise, pair: Misconception) -> str:
+    """Say why two mistakes at once, of :func:`exercise_kit.engine.two_mistakes.list_pairs`, are not recognized.
 
     Returns: "" for a pair that fails public checks and is named by them; else a clause that says what becomes of it.
     """

@@ -80,7 +80,7 @@ def _find_missing_self(given: Definition) -> Slip | None:
     return None
 
 
-def _find_local_name(given: Definition) -> Slip | None:
+def _find_part_not_kept(given: Definition) -> Slip | None:
     """A part that ``__init__`` makes under a name that ends with it."""
     written = given.functions if given.is_class else {}
     if "__init__" not in written:
@@ -111,7 +111,7 @@ def _iterate_local_names(node: ast.FunctionDef) -> Iterator[str]:
             yield from (target.id for target in each.targets if isinstance(target, ast.Name))
 
 
-def _find_plain_list(given: Definition) -> Slip | None:
+def _find_modules_in_plain_list(given: Definition) -> Slip | None:
     """Modules in a list or dict of Python's, where torch does not look for them."""
     for node in given.functions.values() if given.is_class else ():
         for name in _find_lists_of_modules(node, given.namespace):
@@ -167,19 +167,19 @@ def _find_return_in_loop(given: Definition) -> Slip | None:
     for node in given.functions.values():
         for loop in (each for each in ast.walk(node) if isinstance(each, ast.For)):
             last = loop.body[-1]
-            if isinstance(last, ast.Return) and not loop.orelse and _gathers(node, loop):
-                line, head = ast.unparse(last), _write_head(loop)
+            if isinstance(last, ast.Return) and not loop.orelse and _accumulates(node, loop):
+                line, head = ast.unparse(last), _write_loop_head(loop)
                 seen = f"`{line}` stands inside the loop `for {head}`, which ends in its first round"
                 look = "How far is `return` indented, and how often does that loop run?"
                 return Slip("A loop ends in its first round.", seen, look, certain=True)
     return None
 
 
-def _write_head(loop: ast.For) -> str:
+def _write_loop_head(loop: ast.For) -> str:
     return f"{ast.unparse(loop.target)} in {ast.unparse(loop.iter)}"
 
 
-def _gathers(node: ast.FunctionDef, loop: ast.For) -> bool:
+def _accumulates(node: ast.FunctionDef, loop: ast.For) -> bool:
     """Say whether a loop goes on with what stood in a name before it, and leaves out no round by a test."""
     inside = [each for part in loop.body for each in ast.walk(part)]
     if any(isinstance(each, ast.Continue | ast.Break) for each in inside):
@@ -189,21 +189,23 @@ def _gathers(node: ast.FunctionDef, loop: ast.For) -> bool:
         for each in inside
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in _ADDS
     }
-    before = _collect_stored(each for each in ast.walk(node) if getattr(each, "lineno", loop.lineno) < loop.lineno)
-    return bool((_collect_stored(inside) | added) & (before | {each.arg for each in node.args.args}))
+    before = _collect_stored_names(
+        each for each in ast.walk(node) if getattr(each, "lineno", loop.lineno) < loop.lineno
+    )
+    return bool((_collect_stored_names(inside) | added) & (before | {each.arg for each in node.args.args}))
 
 
-def _collect_stored(nodes: Iterable[ast.AST]) -> set[str]:
+def _collect_stored_names(nodes: Iterable[ast.AST]) -> set[str]:
     return {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
 
 
-def _collect_loaded(node: ast.AST) -> set[str]:
+def _collect_loaded_names(node: ast.AST) -> set[str]:
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
 
 
 def _collect_own_names(node: ast.AST) -> set[str]:
     """The names that a function binds itself: its arguments, and what it writes into."""
-    return _collect_stored(ast.walk(node)) | {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+    return _collect_stored_names(ast.walk(node)) | {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
 
 
 def _find_power_before_division(given: Definition) -> Slip | None:
@@ -233,7 +235,7 @@ def _find_unread_argument(given: Definition) -> Slip | None:
     if given.is_class:
         return None
     for node in given.functions.values():
-        loaded, held = _collect_loaded(node), given.namespace
+        loaded, held = _collect_loaded_names(node), given.namespace
         unread = [each.arg for each in node.args.args if each.arg not in loaded]
         others = sorted(loaded - _collect_own_names(node))
         tensors = [each for each in others if isinstance(held.get(each), Tensor)]
@@ -268,7 +270,7 @@ def _find_local_for_attribute(given: Definition) -> Slip | None:
     """A method that writes into a name of its own what only ``self`` would keep: ``best = loss`` for ``self.best``."""
     written = given.functions if given.is_class and "__init__" in given.functions else {}
     for name, node in written.items():
-        local = _collect_stored(ast.walk(node)) - _collect_loaded(node)
+        local = _collect_stored_names(ast.walk(node)) - _collect_loaded_names(node)
         for each in sorted(local & (_collect_attributes(written["__init__"]) - _collect_attributes(node))):
             seen = f"`{name}` writes into `{each}`, a name that ends with the call, and `self.{each}` stays as it was"
             return Slip("What a method writes is lost.", seen, "Where does an object keep what it knows?", cause=True)
@@ -284,7 +286,7 @@ def _collect_attributes(node: ast.AST, context: type[ast.expr_context] = ast.Sto
     }
 
 
-def _find_layer_made_anew(given: Definition) -> Slip | None:
+def _find_layer_made_in_forward(given: Definition) -> Slip | None:
     """A layer with weights that ``forward`` makes: new ones in every call, which nobody trains."""
     forward = given.functions.get("forward") if given.is_class else None
     kept = forward is not None and _collect_attributes(
@@ -304,7 +306,9 @@ def _find_argument_never_kept(given: Definition) -> Slip | None:
     written = given.functions if given.is_class and "__init__" in given.functions else {}
     arguments = {each.arg for each in written["__init__"].args.args} - {"self"} if written else set()
     for name, node in written.items():
-        for each in sorted(_collect_loaded(node) & arguments - _collect_own_names(node)) if name != "__init__" else ():
+        for each in (
+            sorted(_collect_loaded_names(node) & arguments - _collect_own_names(node)) if name != "__init__" else ()
+        ):
             seen = f"`{name}` reads `{each}`, a name of the notebook: what `__init__` was given under that name is gone"
             return Slip(
                 "It does not compute with what it is given.",
@@ -324,14 +328,14 @@ _MAKES_ANOTHER = re.compile(
 CAUSES: tuple[Search, ...] = (
     _find_dropped_result,
     _find_local_for_attribute,
-    _find_layer_made_anew,
+    _find_layer_made_in_forward,
     _find_argument_never_kept,
 )
 CERTAIN: tuple[Search, ...] = (_find_return_in_loop, _find_power_before_division, _find_unread_argument)
 # what to search for, and the failures that it makes
 SEARCHES: tuple[tuple[Search, tuple[Reason, ...]], ...] = (
     (_find_missing_self, (Reason.RAISED,)),
-    (_find_local_name, (Reason.PARAMETERS, Reason.RAISED)),
-    (_find_plain_list, (Reason.PARAMETERS, Reason.DIFFERENT, Reason.RAISED)),
+    (_find_part_not_kept, (Reason.PARAMETERS, Reason.RAISED)),
+    (_find_modules_in_plain_list, (Reason.PARAMETERS, Reason.DIFFERENT, Reason.RAISED)),
     (_find_misspelled_forward, (Reason.RAISED,)),
 )

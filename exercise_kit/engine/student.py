@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import kind_of, listed, shape
+from exercise_kit.engine.compare import describe_kind, format_shape, join_names
 from exercise_kit.engine.course import NamedArgument, course
 from exercise_kit.engine.errors import Raised, make_failure, make_fingerprint
 from exercise_kit.engine.local_backend import NO_OPTIONS, Backend, CallResult, LocalBackend, ModuleBackend
-from exercise_kit.engine.records import LONGEST, make_plain, read_numbers, take_snapshot
+from exercise_kit.engine.records import LONGEST, make_tensors_plain, read_parameters_of_model, take_snapshot
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.reasons import Reason
 from exercise_kit.worker.observe import draw_cotangent
@@ -89,7 +89,7 @@ class Student:
         answer = self._backend.call(self.name, inputs)
         result = self.read(self.name, answer, inputs)
         seen = ObservedCall(result, answer.inputs, answer.shares)
-        self.note(("left behind", tuple(map(read_numbers, seen.inputs))))
+        self.note(("left behind", tuple(map(read_parameters_of_model, seen.inputs))))
         return seen
 
     def input_gradients(self, *inputs: Any, of: str = "") -> tuple[Tensor | None, ...]:
@@ -101,7 +101,7 @@ class Student:
         name = of or self.name
         answer = self._backend.call(name, inputs, gradients=True)
         self.read(name, answer, inputs)
-        gradients = tuple(make_plain(each, f"the gradient of {name}", inputs) for each in answer.gradients)
+        gradients = tuple(make_tensors_plain(each, f"the gradient of {name}", inputs) for each in answer.gradients)
         self.note(("gradients", take_snapshot(gradients)))
         return gradients
 
@@ -109,7 +109,7 @@ class Student:
         """The exception that the (first) function raises on ``inputs``, None when it returns."""
         answer = self._backend.call(self.name, inputs)
         if answer.raised is None:
-            self._keep(answer.result, self.name, inputs)
+            self._record_plain_answer(answer.result, self.name, inputs)
             return None
         if answer.raised.is_a("NotImplementedError"):
             raise make_failure(self.name, answer.raised, inputs, NO_OPTIONS)
@@ -122,7 +122,7 @@ class Student:
         if answer.module is None:
             result = self.read(self.name, answer, arguments, options)
             look = "What stands in brackets after the class's name?"
-            raise Failure(f"{self.name}(...) gives {kind_of(result)}", "a torch.nn.Module", look, Reason.KIND)
+            raise Failure(f"{self.name}(...) gives {describe_kind(result)}", "a torch.nn.Module", look, Reason.KIND)
         self.note(("built",))
         return StudentModule(self, answer.module)
 
@@ -138,8 +138,8 @@ class Student:
             The fixture's notes.
         """
         answer = self._run_fixture(self.name, fixture, fields)
-        notes = {name: self._note_fixture(each, fields) for name, each in answer.result.items()}
-        self.note(tuple((name, _convert_note(notes[name])) for name in judged or notes))
+        notes = {name: self._make_fixture_note_plain(each, fields) for name, each in answer.result.items()}
+        self.note(tuple((name, _convert_note_for_record(notes[name])) for name in judged or notes))
         return notes
 
     def example(self, name: str, source: str) -> list[Any]:
@@ -155,15 +155,15 @@ class Student:
         used = {each: module for each, module in known.items() if each != name and re.search(rf"\b{each}\b", source)}
         answer = self._run_fixture(name, "example", {"name": name, "source": source, "imports": used})
         begin = len(self.record)
-        values = [self._keep(each, name, ()) for each in answer.result["values"]]
-        self.record[begin:] = map(_convert_floats, self.record[begin:])
+        values = [self._record_plain_answer(each, name, ()) for each in answer.result["values"]]
+        self.record[begin:] = map(_convert_ints_to_floats, self.record[begin:])
         return values
 
     def _run_fixture(self, name: str, fixture: str, fields: Mapping[str, Any]) -> CallResult:
         answer = self._backend.run_fixture(name, fixture, fields)
         if answer.raised is not None:
             self.note(("raised", make_fingerprint(answer.raised)))
-            raise make_failure(name, answer.raised, _list_given(fields), NO_OPTIONS)
+            raise make_failure(name, answer.raised, _list_fixture_inputs(fields), NO_OPTIONS)
         return answer
 
     def read(
@@ -173,22 +173,22 @@ class Student:
         if answer.raised is not None:
             self.note(("raised", make_fingerprint(answer.raised)))
             raise make_failure(name, answer.raised, inputs, options)
-        self.changed_inputs += [shape(inputs[number]) for number in answer.changed]
-        return self._keep(answer.result, name, inputs)
+        self.changed_inputs += [format_shape(inputs[number]) for number in answer.changed]
+        return self._record_plain_answer(answer.result, name, inputs)
 
-    def _note_fixture(self, note: Any, fields: Mapping[str, Any]) -> Any:
+    def _make_fixture_note_plain(self, note: Any, fields: Mapping[str, Any]) -> Any:
         if isinstance(note, dict):
-            return {name: self._note_fixture(each, fields) for name, each in note.items()}
+            return {name: self._make_fixture_note_plain(each, fields) for name, each in note.items()}
         try:
-            return make_plain(note, self.name, (torch.empty(0, device=fields.get("device", "cpu")),))
+            return make_tensors_plain(note, self.name, (torch.empty(0, device=fields.get("device", "cpu")),))
         except Failure as odd:
             self.note(("returned", odd.seen))
             raise
 
-    def _keep(self, result: Any, name: str, inputs: tuple[Any, ...]) -> Any:
+    def _record_plain_answer(self, result: Any, name: str, inputs: tuple[Any, ...]) -> Any:
         """Write an answer down and give it back with plain tensors; Failure when those cannot be compared."""
         try:
-            answer = make_plain(result, name, inputs)
+            answer = make_tensors_plain(result, name, inputs)
         except Failure as odd:
             self.note(("returned", odd.seen))
             raise
@@ -197,7 +197,7 @@ class Student:
         return answer
 
 
-def _list_given(fields: Mapping[str, Any]) -> tuple[object, ...]:
+def _list_fixture_inputs(fields: Mapping[str, Any]) -> tuple[object, ...]:
     """List what a training fixture with these fields passes to a student's code, for a message."""
     if "source" in fields:
         return (NamedArgument("what the docstring's example gives it"),)
@@ -205,18 +205,18 @@ def _list_given(fields: Mapping[str, Any]) -> tuple[object, ...]:
     return tuple(fields.get("inputs", fields.values()) if made is None else made)
 
 
-def _convert_floats(entry: object) -> object:
+def _convert_ints_to_floats(entry: object) -> object:
     if isinstance(entry, tuple):
-        return tuple(map(_convert_floats, entry))
+        return tuple(map(_convert_ints_to_floats, entry))
     return float(entry) if type(entry) is int and abs(entry) < 1 << 53 else entry
 
 
-def _convert_note(note: object) -> object:
+def _convert_note_for_record(note: object) -> object:
     """A note of a training fixture for the record: names and what stands under them."""
     if isinstance(note, dict):
-        return tuple((name, _convert_note(each)) for name, each in note.items())
+        return tuple((name, _convert_note_for_record(each)) for name, each in note.items())
     if isinstance(note, list | tuple) and len(note) <= LONGEST:
-        return tuple(map(_convert_note, note))
+        return tuple(map(_convert_note_for_record, note))
     return take_snapshot(note)
 
 
@@ -260,7 +260,7 @@ class StudentModule:
     def tensors(self) -> dict[str, Tensor]:
         """A copy of every parameter and buffer by its name."""
         held = self._get_result("state_dict", self._backend.tensors())
-        tensors = {name: make_plain(each, f"`{name}` of {self.name}") for name, each in held.items()}
+        tensors = {name: make_tensors_plain(each, f"`{name}` of {self.name}") for name, each in held.items()}
         described = tuple((name, tuple(each.shape), str(each.dtype)) for name, each in sorted(tensors.items()))
         self._student.note(("tensors", described))
         return tensors
@@ -279,14 +279,14 @@ class StudentModule:
         found: dict[str, Tensor] = {}
         for key, tensor in ({} if answer.raised else answer.result).items():
             with contextlib.suppress(Failure):
-                found[key] = make_plain(tensor, key, inputs)
+                found[key] = make_tensors_plain(tensor, key, inputs)
         return found
 
     def input_gradients(self, *inputs: Any, **options: Any) -> tuple[Tensor | None, ...]:
         """The gradient for every input; see :meth:`exercise_kit.engine.student.Student.input_gradients`."""
         answer = self._backend.forward(inputs, options, gradients=True)
         self._student.read(f"{self.name}.forward", answer, inputs, options)
-        gradients = tuple(make_plain(each, f"the gradient of {self.name}", inputs) for each in answer.gradients)
+        gradients = tuple(make_tensors_plain(each, f"the gradient of {self.name}", inputs) for each in answer.gradients)
         self._student.note(("gradients", take_snapshot(gradients)))
         return gradients
 
@@ -296,7 +296,7 @@ class StudentModule:
         self._student.note(("gradients", take_snapshot(tuple(sorted(gradients.items())))))
         return gradients
 
-    def without_gradient(self, output: Tensor) -> list[str]:
+    def list_parameters_without_gradient(self, output: Tensor) -> list[str]:
         """Names of the parameters that ``output`` does not depend on, by a backward pass of random cotangents."""
         gradients = self._compute_gradients(output)
         names = [name for name, gradient in gradients.items() if gradient is None or not gradient.any()]
@@ -304,7 +304,7 @@ class StudentModule:
         self._student.note(("without gradient", tuple(names)))
         if wild:
             look = "Which operation has no finite slope where you use it: a division by 0, a root or a log of 0?"
-            raise Failure(f"the gradient of {listed(wild)} is not finite", "finite numbers", look)
+            raise Failure(f"the gradient of {join_names(wild)} is not finite", "finite numbers", look)
         return names
 
     def _compute_gradients(self, output: Tensor) -> dict[str, Tensor | None]:
@@ -313,7 +313,10 @@ class StudentModule:
             self._student.note(("backward raised", answer.raised.kind))
             look = "Which operation changes in place a tensor that the gradient still needs?"
             raise Failure(f"the backward pass raised {answer.raised}", "a gradient", look, Reason.RAISED)
-        return {name: make_plain(each, f"the gradient of `{name}`", (output,)) for name, each in answer.result.items()}
+        return {
+            name: make_tensors_plain(each, f"the gradient of `{name}`", (output,))
+            for name, each in answer.result.items()
+        }
 
     def to(self, target: torch.dtype | torch.device) -> None:
         """Give it another dtype, or put it on another device."""
@@ -342,26 +345,26 @@ class StudentModule:
 def _describe_layout(
     name: str, found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]
 ) -> tuple[str, str, str]:
-    missing = [f"`{each}` {shape(wanted[each])}" for each in wanted if each not in found]
-    extra = [f"`{each}` {shape(found[each])}" for each in found if each not in wanted]
+    missing = [f"`{each}` {format_shape(wanted[each])}" for each in wanted if each not in found]
+    extra = [f"`{each}` {format_shape(found[each])}" for each in found if each not in wanted]
     other = [
-        f"`{each}` {shape(found[each])} for {shape(wanted[each])}"
+        f"`{each}` {format_shape(found[each])} for {format_shape(wanted[each])}"
         for each in wanted
         if each in found and found[each] != wanted[each]
     ]
     clauses = [
-        f"has no parameter {listed(missing, 3)}" if missing else "",
-        f"has {listed(extra)}, which the exercise does not ask for" if extra else "",
-        f"has {listed(other, 3)}" if other else "",
+        f"has no parameter {join_names(missing, 3)}" if missing else "",
+        f"has {join_names(extra)}, which the exercise does not ask for" if extra else "",
+        f"has {join_names(other, 3)}" if other else "",
     ]
-    requested = f"the parameters {listed([f'`{each}` {shape(size)}' for each, size in wanted.items()], 14)}"
+    requested = f"the parameters {join_names([f'`{each}` {format_shape(size)}' for each, size in wanted.items()], 14)}"
     return f"{name} " + " and ".join(filter(None, clauses)), requested, _ask_about_layout(found, wanted)
 
 
 def _ask_about_layout(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
     if set(found) != set(wanted) and sorted(found.values()) == sorted(wanted.values()):
         return "The shapes are right. What does the exercise call these parts?"
-    if question := _ask_about_lists(found, wanted) or _ask_about_joined(found, wanted):
+    if question := _ask_about_numbered_parts(found, wanted) or _ask_about_joined_parts(found, wanted):
         return question
     if set(wanted) - set(found):
         return "A tensor is a parameter when it is an nn.Parameter, or part of a module, that is an attribute of self."
@@ -370,7 +373,7 @@ def _ask_about_layout(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str,
     return "How many numbers go into that part, and how many come out?"
 
 
-def _ask_about_lists(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
+def _ask_about_numbered_parts(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
     """A question where a numbered part, as ``blocks`` of "blocks.2.norm1.weight", is there too often or too seldom."""
     numbers = {name: _collect_numbers(found, name) for name in _list_numbered_parts(wanted)}
     for name, there in numbers.items():
@@ -388,7 +391,7 @@ def _collect_numbers(names: Mapping[str, object], part: str) -> set[str]:
     return {each.split(".")[1] for each in names if each.startswith(f"{part}.")}
 
 
-def _ask_about_joined(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
+def _ask_about_joined_parts(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
     """A question where several parts together have the rows of the one that is asked for."""
     extra = [each for each in found if each not in wanted and len(found[each]) > 1]
     for name in (each for each in wanted if each not in found and len(wanted[each]) > 1):

@@ -31,27 +31,27 @@ from torch.utils._pytree import tree_map
 from exercise_kit.engine.dispatch_mode import DispatchMode
 
 
-def in_a_row(function: Callable[..., Any], inputs: Sequence[Any], others: Sequence[Any]) -> dict[str, Any]:
+def call_in_a_row(function: Callable[..., Any], inputs: Sequence[Any], others: Sequence[Any]) -> dict[str, Any]:
     """Call the function with ``inputs`` and with ``others``, overwrite its first result, and call it as at first.
 
     Returns:
         Lists of tensors: "first", the first result at once; "kept", the same after the second call; "again", the last
         result. "settings", torch's settings that the calls have changed.
     """
-    before = _read_settings()
-    given = function(*_copy(inputs))
-    first = _copy(list(iterate_tensors(given)))
-    function(*_copy(others))
-    kept = _copy(list(iterate_tensors(given)))
+    before = _read_torch_settings()
+    given = function(*_copy_tensors(inputs))
+    first = _copy_tensors(list(iterate_tensors(given)))
+    function(*_copy_tensors(others))
+    kept = _copy_tensors(list(iterate_tensors(given)))
     for each in iterate_tensors(given):
         with torch.no_grad(), suppress(RuntimeError):  # an expanded tensor cannot be written to
             each.fill_(3)
-    again = _copy(list(iterate_tensors(function(*_copy(inputs)))))
-    changed = [name for name, value in _read_settings().items() if value != before[name]]
+    again = _copy_tensors(list(iterate_tensors(function(*_copy_tensors(inputs)))))
+    changed = [name for name, value in _read_torch_settings().items() if value != before[name]]
     return {"first": first, "kept": kept, "again": again, "settings": changed}
 
 
-def _read_settings() -> dict[str, Any]:
+def _read_torch_settings() -> dict[str, Any]:
     return {
         "the default dtype": torch.get_default_dtype(),
         "the default device": torch.get_default_device(),
@@ -60,13 +60,13 @@ def _read_settings() -> dict[str, Any]:
     }
 
 
-def _copy(value: Any) -> Any:
+def _copy_tensors(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.detach().clone()
-    return type(value)(map(_copy, value)) if type(value) in (list, tuple) else value
+    return type(value)(map(_copy_tensors, value)) if type(value) in (list, tuple) else value
 
 
-def modes(function: Callable[..., Any], arguments: Sequence[Any], inputs: Sequence[Any]) -> dict[str, Any]:
+def call_in_both_modes(function: Callable[..., Any], arguments: Sequence[Any], inputs: Sequence[Any]) -> dict[str, Any]:
     """Make a module by ``function(*arguments)`` and call it with ``inputs``, in training mode and in evaluation mode.
 
     Returns:
@@ -76,12 +76,12 @@ def modes(function: Callable[..., Any], arguments: Sequence[Any], inputs: Sequen
     changed: dict[str, None] = {}
     for training in (True, False):
         module.train(training)
-        module(*_copy(inputs))
+        module(*_copy_tensors(inputs))
         changed |= dict.fromkeys(name for name, part in module.named_modules() if part.training is not training)
     return {"changed": list(changed)}
 
 
-_CALLS: dict[str, Callable[..., dict[str, Any]]] = {"in_a_row": in_a_row, "modes": modes}
+_CALLS: dict[str, Callable[..., dict[str, Any]]] = {"in_a_row": call_in_a_row, "modes": call_in_both_modes}
 
 
 DEVICE = "meta"
@@ -121,23 +121,23 @@ class OtherDevice(DispatchMode):
         packet = getattr(operator, "overloadpacket", operator)
         if packet in _COPIES:
             self.copied |= _copies_to_cpu(packet, inputs, options)
-            return _copy_to(operator, packet, inputs, options)
+            return _run_copy_operator(operator, packet, inputs, options)
         given = [*iterate_tensors((*inputs, options))]
         if packet in _INDEXED and inputs[0].device.type == DEVICE:
             given = [inputs[0], *iterate_tensors(inputs[2:])]
         here = [each for each in given if each.device.type == "cpu" and each.dim()]
         there = any(each.device.type == DEVICE for each in given)
-        if (here and there) or (_is_on_cpu(options.get("generator")) and (there or _makes_there(options))):
+        if (here and there) or (_is_on_cpu(options.get("generator")) and (there or _makes_tensor_on_device(options))):
             self.refused = True
             raise TwoDevicesError("Expected all tensors to be on the same device, but found at least two devices")
         in_place = _is_in_place(operator, inputs)
-        if there and options.get("device") is None and (in_place or _is_a_function(operator, inputs)):
+        if there and options.get("device") is None and (in_place or _makes_new_tensors(operator, inputs)):
             made = operator(*tree_map(_make_zeros, inputs), **tree_map(_make_zeros, options))
-            return inputs[0] if in_place else tree_map(_move, made)
+            return inputs[0] if in_place else tree_map(_move_to_device, made)
         return operator(*inputs, **options)
 
 
-def _is_a_function(operator: Any, inputs: Any) -> bool:
+def _makes_new_tensors(operator: Any, inputs: Any) -> bool:
     """Say whether an operator makes new tensors, of shapes that no number decides: zeros on the CPU give the same ones.
 
     Meta's own way to them goes through torch's compiler for a division or a product of matrices, and to import that
@@ -186,7 +186,7 @@ def _is_on_cpu(generator: Any) -> bool:
     return isinstance(generator, torch.Generator) and generator.device.type == "cpu"
 
 
-def _makes_there(options: Mapping[str, Any]) -> bool:
+def _makes_tensor_on_device(options: Mapping[str, Any]) -> bool:
     """Say whether an operator of these options makes a tensor on the other device."""
     device = options.get("device")
     return device is not None and torch.device(device).type == DEVICE
@@ -198,7 +198,7 @@ def _copies_to_cpu(packet: Any, inputs: Any, options: Mapping[str, Any]) -> bool
     return source.device.type == DEVICE and target is not None and torch.device(target).type == "cpu"
 
 
-def _copy_to(operator: Any, packet: Any, inputs: Any, options: Mapping[str, Any]) -> Any:
+def _run_copy_operator(operator: Any, packet: Any, inputs: Any, options: Mapping[str, Any]) -> Any:
     if not _copies_to_cpu(packet, inputs, options):
         return operator(*inputs, **options)
     if packet is _aten.copy_:
@@ -246,14 +246,14 @@ class Calls(TorchFunctionMode):
 
 
 def note_exception(error: Exception, there: OtherDevice, calls: Calls, here: Calls) -> dict[str, Any]:
-    """Note of an exception on the other device what :func:`device` tells."""
+    """Note of an exception on the other device what :func:`call_on_other_device` tells."""
     words = str(error)
     mixed = any(each in words for each in _REFUSED) or (there.refused and _SCRIPT in words)
     read = calls.lacks_numbers(error, here)
     return {"raised": type(error).__name__, "mixed": mixed, "read": read, "devices": []}
 
 
-def device(
+def call_on_other_device(
     function: Callable[..., Any],
     inputs: Sequence[Any],
     options: Mapping[str, Any] | None = None,
@@ -277,9 +277,9 @@ def device(
     try:
         with suppress(Exception), nullcontext() if is_opaque else here:
             on_the_cpu = function if arguments is None else function(*arguments)
-            on_the_cpu(*[_move(each, "cpu") for each in inputs], **(options or {}))
+            on_the_cpu(*[_move_to_device(each, "cpu") for each in inputs], **(options or {}))
         called = function if arguments is None else function(*arguments).to(DEVICE)
-        moved = [_move(each) for each in inputs]
+        moved = [_move_to_device(each) for each in inputs]
         with nullcontext() if is_opaque else calls, there:
             result = called(*moved, **(options or {}))
     except Exception as error:
@@ -290,14 +290,14 @@ def device(
     return {"raised": "", "mixed": False, "read": False, "devices": places}
 
 
-def _move(value: Any, to: str = DEVICE) -> Any:
+def _move_to_device(value: Any, to: str = DEVICE) -> Any:
     if isinstance(value, Tensor):
         return value.detach().clone() if to == "cpu" else value.detach().to(to)
     if isinstance(value, nn.Module):
         return copy.deepcopy(value).to(to)
     if type(value) in (list, tuple):
-        return type(value)(_move(each, to) for each in value)
-    return {name: _move(each, to) for name, each in value.items()} if type(value) is dict else value
+        return type(value)(_move_to_device(each, to) for each in value)
+    return {name: _move_to_device(each, to) for name, each in value.items()} if type(value) is dict else value
 
 
 def iterate_tensors(value: Any) -> Iterator[Tensor]:
@@ -313,13 +313,13 @@ def iterate_tensors(value: Any) -> Iterator[Tensor]:
         yield from iterate_tensors(list(value.values()))
 
 
-_DEVICES: dict[str, Callable[..., dict[str, Any]]] = {"device": device}
+_DEVICES: dict[str, Callable[..., dict[str, Any]]] = {"device": call_on_other_device}
 
 
 _FILE = "<the example>"
 
 
-def example(
+def run_example(
     function: Callable[..., Any], name: str, source: str, imports: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Run the statements of an example, in which ``function`` goes by ``name``.
@@ -336,7 +336,7 @@ def example(
     names: dict[str, Any] = {"torch": torch, "nn": nn, "F": F, "math": math}
     for each, module in (imports or {}).items():
         names[each] = getattr(import_module(module), each) if module else import_module(each)
-    names[name] = _isolate(function)
+    names[name] = _restore_defaults_after_call(function)
     values = []
     for statement in ast.parse(source).body:
         if isinstance(statement, ast.Expr):
@@ -346,7 +346,7 @@ def example(
     return {"values": values}
 
 
-def _isolate(function: Callable[..., Any]) -> Callable[..., Any]:
+def _restore_defaults_after_call(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function; a default dtype or device that a call of it sets is not the example's."""
 
     def called(*inputs: Any, **options: Any) -> Any:
@@ -363,11 +363,11 @@ def _isolate(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-_EXAMPLE: dict[str, Callable[..., dict[str, Any]]] = {"example": example}
+_EXAMPLE: dict[str, Callable[..., dict[str, Any]]] = {"example": run_example}
 _FIXTURES: dict[str, Callable[..., dict[str, Any]]] = {**_DEVICES, **_EXAMPLE, **_CALLS}
 
 
-def add(modules: Iterable[str]) -> None:
+def add_fixtures(modules: Iterable[str]) -> None:
     """Add the training fixtures of these modules, given by their dotted names; those of a later lesson may be missing.
 
     A worker does this before a student's cells run: they may leave nothing that imports.

@@ -19,7 +19,7 @@ from torch import Tensor
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.mistakes import Edit
 from exercise_kit.engine.program import Implementations
-from exercise_kit.engine.records import same_record
+from exercise_kit.engine.records import is_same_record
 from exercise_kit.engine.verdict import BETWEEN, Cause
 
 Function = Callable[..., Any]
@@ -38,34 +38,34 @@ class Layout:
     place: int = 0
 
 
-def rearranges(layout: Layout, wrong: Function) -> bool:
+def is_rearrangement(layout: Layout, wrong: Function) -> bool:
     """Say whether a wrong answer has the numbers of the right one in other places."""
-    answer = _attempt(wrong, layout.inputs)
+    answer = _call_on_numbered_inputs(wrong, layout.inputs)
     order = None if answer is None else _find_order(layout, answer, layout.inputs)
     return order is not None and not (order == torch.arange(len(order))).all()
 
 
 def agree_on_numbers(layout: Layout, one: Function, other: Function) -> bool:
     """Say whether two answer alike on numbered inputs."""
-    first, second = (_attempt(each, layout.inputs) for each in (one, other))
+    first, second = (_call_on_numbered_inputs(each, layout.inputs) for each in (one, other))
     return first is not None and second is not None and first.shape == second.shape and torch.equal(first, second)
 
 
-def _attempt(function: Function, inputs: tuple[Any, ...]) -> Tensor | None:
+def _call_on_numbered_inputs(function: Function, inputs: tuple[Any, ...]) -> Tensor | None:
     try:
-        answer = function(_number_like(inputs[0]), *inputs[1:])
+        answer = function(_make_numbered_tensor(inputs[0]), *inputs[1:])
     except (RuntimeError, ValueError, IndexError):
         return None
     return answer if isinstance(answer, Tensor) else None
 
 
-def _number_like(like: Tensor) -> Tensor:
+def _make_numbered_tensor(like: Tensor) -> Tensor:
     return torch.arange(like.numel(), dtype=torch.float64).reshape(like.shape)
 
 
 def _find_order(layout: Layout, answer: Tensor, inputs: Sequence[Any]) -> Tensor | None:
     """For each number of an answer to numbered inputs its place in the right answer; None where one has none."""
-    right = layout.right(_number_like(inputs[0]), *inputs[1:]).flatten().long()
+    right = layout.right(_make_numbered_tensor(inputs[0]), *inputs[1:]).flatten().long()
     found = answer.flatten().long()
     if not torch.equal(found.sort().values, right.sort().values):
         return None
@@ -76,11 +76,11 @@ def _find_order(layout: Layout, answer: Tensor, inputs: Sequence[Any]) -> Tensor
 
 def rearrange(layout: Layout, outer: Function, inner: Function, *inputs: Any) -> Any:
     """Rearrange what ``inner`` gives as ``outer`` rearranges the right answer; leave it where that cannot be."""
-    pattern = outer(_number_like(inputs[0]), *inputs[1:])
+    pattern = outer(_make_numbered_tensor(inputs[0]), *inputs[1:])
     answer = inner(*inputs)
     try:
         order = _find_order(layout, pattern, inputs)
-        shape = layout.right(_number_like(inputs[0]), *inputs[1:]).shape
+        shape = layout.right(_make_numbered_tensor(inputs[0]), *inputs[1:]).shape
     except (RuntimeError, ValueError):
         return answer
     if order is None or not isinstance(answer, Tensor) or answer.numel() != len(order):
@@ -122,17 +122,17 @@ _DECLARED: list[tuple[list[Misconception], Source]] = []
 _BUILT: dict[int, tuple[int, tuple[Pair, ...]]] = {}
 
 
-def declare(exercise: Exercise, source: Source) -> None:
+def declare_pairs(exercise: Exercise, source: Source) -> None:
     """Say where an exercise's pairs come from, or what they take; of edits none needs a word but on its time."""
     _DECLARED.append((exercise.misconceptions, source))
     _BUILT.clear()
 
 
-def pairs_of(exercise: Exercise) -> tuple[Pair, ...]:
+def list_pairs(exercise: Exercise) -> tuple[Pair, ...]:
     """Every two mistakes of an exercise that can be made at once, as one implementation; built once.
 
     Some may do no more than one of the two, or than nothing: see
-    :func:`exercise_kit.engine.run.explain_unrecognized_pair`.
+    :func:`exercise_kit.engine.run.explain_unrecognized_pair_of_mistakes`.
     """
     library = exercise.misconceptions
     count, built = _BUILT.get(id(library), (-1, ()))
@@ -142,7 +142,7 @@ def pairs_of(exercise: Exercise) -> tuple[Pair, ...]:
     return built
 
 
-def get_most_evaluated(exercise: Exercise) -> int:
+def get_most_pairs_evaluated(exercise: Exercise) -> int:
     """Return how many pairs may be evaluated for one answer; each takes a check's time."""
     sources = [source for library, source in _DECLARED if library is exercise.misconceptions]
     if any(isinstance(each, Edits) and each.slow for each in sources):
@@ -173,11 +173,11 @@ Objects = Sequence[Function]
 Way = Callable[[Misconception, Misconception], Iterator[Objects]]
 
 
-def _make_wrong(wrong: Misconception) -> Function:
+def _get_wrong_function(wrong: Misconception) -> Function:
     return wrong.objects[wrong.place]
 
 
-def _make_objects(wrong: Misconception, function: Function) -> Objects:
+def _replace_wrong_function(wrong: Misconception, function: Function) -> Objects:
     return (*wrong.objects[: wrong.place], function, *wrong.objects[wrong.place + 1 :])
 
 
@@ -197,10 +197,12 @@ def _combine_layouts(
     if {first.place, second.place} != {layout.place}:
         return
     for each in (first, second):
-        known.setdefault(each.name, rearranges(layout, _make_wrong(each)))
+        known.setdefault(each.name, is_rearrangement(layout, _get_wrong_function(each)))
     orders = [pair for pair in ((first, second), (second, first)) if known[pair[1].name]]
     made = [
-        _make_objects(inner, partial(rearrange, layout, _make_wrong(outer), _make_wrong(inner)))
+        _replace_wrong_function(
+            inner, partial(rearrange, layout, _get_wrong_function(outer), _get_wrong_function(inner))
+        )
         for inner, outer in orders
     ]
     if len(made) == 2 and agree_on_numbers(layout, made[0][layout.place], made[1][layout.place]):
@@ -250,7 +252,7 @@ class _Place:
         kinds: list[object] = [student]
         self._numbers: dict[Cause, int] = {}
         for cause, value in others.items():
-            number = next((number for number, kind in enumerate(kinds) if same_record(kind, value)), len(kinds))
+            number = next((number for number, kind in enumerate(kinds) if is_same_record(kind, value)), len(kinds))
             if number == len(kinds):
                 kinds.append(value)
             self._numbers[cause] = number
@@ -277,7 +279,7 @@ def _iterate_leaves(record: object, path: Path = ()) -> Iterator[tuple[Path, obj
         yield path, record
 
 
-def sort_by_likelihood(pairs: Sequence[Pair], evidence: Sequence[Evidence], named: Set[Cause]) -> list[Pair]:
+def sort_pairs_by_likelihood(pairs: Sequence[Pair], evidence: Sequence[Evidence], named: Set[Cause]) -> list[Pair]:
     """The pairs, the likeliest first: those that nothing speaks against.
 
     Args:

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import quote
 
-from exercise_kit.points import in_digits
-from exercise_kit.quoting import legible
+from exercise_kit.points import format_points
+from exercise_kit.quoting import make_legible
 from exercise_kit.reasons import Reason
 
 LOOKS_LIKE = "This looks like"  # before the name of a likely cause
@@ -183,7 +183,7 @@ class CheckResult:
         """The message's parts by :class:`Part`, in the order in which a student reads them, fit for every page."""
         if self.saved_parts:
             kept = dict(self.saved_parts)  # a notebook that is saved sorts them
-            return {str(part): legible(kept[part]) for part in Part if kept.get(part)}
+            return {str(part): make_legible(kept[part]) for part in Part if kept.get(part)}
         names = " or ".join(f"*{each.name}*" for each in self.causes)
         explanations = [f"{each.explanation} {each.in_training}".rstrip() for each in self.causes[:1]]
         cause = f"{LOOKS_LIKE} {names}: {explanations[0]}" if explanations else ""
@@ -200,7 +200,7 @@ class CheckResult:
             Part.CAUSE: cause,
             Part.LOOK: look + section if look else "",
         }
-        return {str(label): legible(text) for label, text in labeled.items() if text}
+        return {str(label): make_legible(text) for label, text in labeled.items() if text}
 
     @property
     def message(self) -> str | None:
@@ -216,8 +216,8 @@ class CheckResult:
             "message": self.message,
             "misconception": self.misconception,
             "parts": dict(self.parts()),
-            "kind": legible(self.kind),
-            "claim": legible(self.claim),
+            "kind": make_legible(self.kind),
+            "claim": make_legible(self.claim),
             "pages": dict(self.pages()),
             "same_as": self.same_as,
             "waits_for": self.waits_for,
@@ -331,7 +331,7 @@ class Report:
 
     def map_pages_to_read(self) -> dict[str, str]:
         """By the names of the misconceptions that the report mentions, the addresses of their pages."""
-        return list_addresses((page for each in self.results for page in each.pages().items()), self.site)
+        return map_names_to_addresses((page for each in self.results for page in each.pages().items()), self.site)
 
     def as_dict(self) -> dict[str, object]:
         """The report as JSON types, in the form of an exercise in ``vit-course grade --json``."""
@@ -351,13 +351,13 @@ class Report:
         if self.waits:
             return f"{self.exercise}: not graded yet, – of {self.points:g} points"
         if self.earned is not None and not self.results:
-            return f"{self.exercise}: {in_digits(self.earned)} of {self.points:g} points"
+            return f"{self.exercise}: {format_points(self.earned)} of {self.points:g} points"
         checks = [each for each in self.results if not each.leads]
         passing, total = sum(each.verdict == Verdict.PASS for each in checks), len(checks)
         verb = "passes" if 1 in (passing, total) else "pass"
         line = f"{self.exercise}: {passing} of {total} check{'' if total == 1 else 's'} {verb}"
         if self.score is not None:
-            line += f", {in_digits(self.score)} of {self.points:g} points"
+            line += f", {format_points(self.score)} of {self.points:g} points"
         return line if self.complete else f"{line}; something in it is not written yet"
 
     def __str__(self) -> str:
@@ -370,7 +370,7 @@ class Report:
         return dict(_import_rendering().make_mimebundle(self))
 
 
-def agree(count: int, word: str) -> str:
+def format_count(count: int, word: str) -> str:
     """A count and its word, which may be a verb: "1 holds", "42 hold", "3 wrong"."""
     return f"{count} {word if count == 1 else word.removesuffix('s')}"
 
@@ -380,6 +380,6 @@ def _import_rendering() -> Any:
     return import_module("exercise_kit.engine.rendering")
 
 
-def list_addresses(pages: Iterable[tuple[str, str]], site: str) -> dict[str, str]:
+def map_names_to_addresses(pages: Iterable[tuple[str, str]], site: str) -> dict[str, str]:
     """The addresses of pages, given as names with paths, by their names; none where there is no site."""
     return {name: f"{site}{quote(path)}.html" for name, path in pages} if site else {}

@@ -17,9 +17,9 @@ from typing import Any, ParamSpec
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.lent import is_lent
+from exercise_kit.engine.lent import is_lent_part
 from exercise_kit.engine.verdict import Report
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 
 CELL = ("<module>", "<cell line")  # what IPython 9 and 7 call the code of a cell
 # of this kernel: names that waiting cells would have made → the exercise; the exceptions to be taken back;
@@ -30,29 +30,29 @@ _failed: dict[str, tuple[object, ...]] = {}
 _Arguments = ParamSpec("_Arguments")
 
 
-def note_failures(check: Callable[_Arguments, Report]) -> Callable[_Arguments, Report]:
+def remember_failed_checks(check: Callable[_Arguments, Report]) -> Callable[_Arguments, Report]:
     """Decorate a check that returns a report: cells that need what failed wait for it."""
 
     @functools.wraps(check)
-    def noted(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> Report:
+    def check_and_note(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> Report:
         report = check(*arguments, **options)
         _failed.pop(report.exercise, None)
-        if not (report.passed or any(map(is_lent, arguments[1:]))):
+        if not (report.passed or any(map(is_lent_part, arguments[1:]))):
             _failed[report.exercise] = arguments[1:]
         return report
 
-    return noted
+    return check_and_note
 
 
 def write_waiting_line(error: BaseException, trace: TracebackType | None) -> str:
     """The line of a cell that waits, where this exception means that; else ""."""
     frames = _list_frames(trace)
     cell = next((each for each in frames if each.f_code.co_name.startswith(CELL)), None)
-    tree = _parse(_read_lines(cell)) if cell else None
+    tree = _parse(_read_cell_source(cell)) if cell else None
     if cell is None or tree is None or _has_check(tree):
         return ""
-    unwritten = _find_unwritten(error, frames[-1])
-    name = unwritten or _find_failed_part(error, tree, frames, cell.f_globals)
+    unwritten = _find_unwritten_exercise(error, frames[-1])
+    name = unwritten or _find_failed_exercise(error, tree, frames, cell.f_globals)
     if name is None:
         return ""
     for each in _collect_made_names(tree, cell.f_lineno):
@@ -69,10 +69,11 @@ def _describe_failure(error: BaseException, frames: list[FrameType]) -> str:
         return "."
     theirs = next(each for each in reversed(frames) if each.f_globals.get("__name__") == "__main__")
     line = linecache.getline(theirs.f_code.co_filename, theirs.f_lineno).strip()
-    return f", whose check fails. It stops at {quoted(line)}: {quoted(f'{type(error).__name__}: {error}')}."
+    raised = quote_first_line(f"{type(error).__name__}: {error}")
+    return f", whose check fails. It stops at {quote_first_line(line)}: {raised}."
 
 
-def take_back(result: Any) -> None:
+def clear_error_of_waiting_cell(result: Any) -> None:
     """IPython's hook after a cell: one that waits has not failed."""
     if any(result.error_in_exec is each for each in _excused):
         result.error_in_exec = None
@@ -87,7 +88,7 @@ def _list_frames(trace: TracebackType | None) -> list[FrameType]:
     return frames
 
 
-def _find_unwritten(error: BaseException, last: FrameType) -> str | None:
+def _find_unwritten_exercise(error: BaseException, last: FrameType) -> str | None:
     """The exercise that is not written, by name."""
     if last.f_globals.get("__name__") != "__main__":
         return None
@@ -99,7 +100,7 @@ def _find_unwritten(error: BaseException, last: FrameType) -> str | None:
     return known.name if known else None
 
 
-def _find_failed_part(
+def _find_failed_exercise(
     error: BaseException, tree: ast.Module, frames: list[FrameType], namespace: Mapping[str, Any]
 ) -> str | None:
     """The exercise that failed and that a cell needs: one in which it stopped, or the first in the course's order."""
@@ -108,7 +109,7 @@ def _find_failed_part(
         return None
     inside = {each.f_code.co_qualname.partition(".")[0] for each in frames}
     near = next((each for each in found if inside.intersection(each.objects)), None)
-    needed = set() if near else _collect_needed(tree, namespace)
+    needed = set() if near else _collect_needed_names(tree, namespace)
     near = near or next((each for each in found if needed.intersection(each.objects)), None)
     return near.name if near else None
 
@@ -120,10 +121,10 @@ def _has_failed(exercise: Exercise, namespace: Mapping[str, Any]) -> bool:
     return len(checked) == len(here) and all(one is other for one, other in zip(here, checked, strict=True))
 
 
-def _collect_needed(tree: ast.Module, namespace: Mapping[str, Any]) -> set[str]:
+def _collect_needed_names(tree: ast.Module, namespace: Mapping[str, Any]) -> set[str]:
     """The names that a cell uses, those that the cells that made these used, and so on."""
     cells = filter(None, map(_parse, namespace.get("In", ())))
-    made_in = {name: each for each in cells for name in _collect_bound(each.body)}
+    made_in = {name: each for each in cells for name in _collect_bound_names(each.body)}
     found: set[str] = set()
     waiting = [tree]
     while waiting:
@@ -137,7 +138,7 @@ def _find_exercise(name: str) -> Exercise | None:
     return next((each for each in course().exercises.values() if name in each.objects), None)
 
 
-def _read_lines(cell: FrameType) -> str:
+def _read_cell_source(cell: FrameType) -> str:
     return "".join(linecache.getlines(cell.f_code.co_filename))
 
 
@@ -159,10 +160,10 @@ def _collect_made_names(tree: ast.Module, line: int) -> set[str]:
     after = [each for each in tree.body if each not in before]
     filled = {each.value.id for each in _iterate_nodes(after) if isinstance(each, ast.Attribute | ast.Subscript)
               and isinstance(each.value, ast.Name)}  # fmt: skip
-    return _collect_bound(after) | (_collect_bound(before) & filled)
+    return _collect_bound_names(after) | (_collect_bound_names(before) & filled)
 
 
-def _collect_bound(statements: list[ast.stmt]) -> set[str]:
+def _collect_bound_names(statements: list[ast.stmt]) -> set[str]:
     nodes = list(_iterate_nodes(statements))
     stored = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
     return stored | {each.name for each in nodes if isinstance(each, ast.FunctionDef | ast.ClassDef)}

@@ -94,9 +94,9 @@ class Watchdog:
             with contextlib.suppress(ValueError):  # not in a subinterpreter
                 self._before = signal.getsignal(signal.SIGINT)
                 if self._before is not None:
-                    signal.signal(signal.SIGINT, self._handle)
+                    signal.signal(signal.SIGINT, self._handle_sigint)
                     self._has_handler = True
-        self._thread = threading.Thread(target=self._look_on, name="check's watchdog", daemon=True)
+        self._thread = threading.Thread(target=self._watch_from_thread, name="check's watchdog", daemon=True)
         self._thread.start()
         return self
 
@@ -110,7 +110,7 @@ class Watchdog:
         if self._has_handler:
             signal.signal(signal.SIGINT, self._before)
         if self._shown and _can_overwrite(self._out):
-            self._say("\r" + " " * len(self._shown) + "\r")
+            self._print_text("\r" + " " * len(self._shown) + "\r")
         if self._interrupted or isinstance(error, KeyboardInterrupt):
             place = f", at “{self.claim}”" if self.claim else "."
             words = f"You interrupted the check of {self._name}{place} Nothing is decided: run the cell again any time."
@@ -138,7 +138,7 @@ class Watchdog:
             self._began = None
             call = time.monotonic() - began - self._excused
             self._spent += call
-        self._expire(call)
+        self._note_if_expired(call)
         self._raise_pending()
 
     def _raise_pending(self) -> None:
@@ -147,46 +147,46 @@ class Watchdog:
         if self.expired:
             raise TimeIsUpError(self.expired)
 
-    def _expire(self, call: float) -> None:
+    def _note_if_expired(self, call: float) -> None:
         """Note that a call, or all together, took too long."""
         if call >= self._patience.call:
             self.expired = f"did not come back within {self._patience.call:g} seconds"
         elif self._spent + (call if self._began else 0.0) >= self._patience.total:
             self.expired = f"took more than the {self._patience.total:g} seconds that all its checks have together"
 
-    def _look_on(self) -> None:
+    def _watch_from_thread(self) -> None:
         now, next_knock, knocks = time.monotonic(), 0.0, 0
         while not self._over.wait(_TICK):
             last, now = now, time.monotonic()
             began = self._began
             if began is None:
                 continue
-            if _imports(sys._current_frames().get(self._caller)):
+            if _is_importing(sys._current_frames().get(self._caller)):
                 self._excused += now - max(last, began)
             call = now - began - self._excused
             if self._spent + call >= self._patience.notice and not self._shown:
-                self._notice(self._spent + call)
+                self._show_notice(self._spent + call)
             if not self.expired:
-                self._expire(call)
+                self._note_if_expired(call)
             if (self.expired or self._interrupted) and self._has_handler and now >= next_knock:
                 next_knock = now + self._patience.again
                 _raise_sigint()
                 knocks += 1
             if knocks == _MOST_KNOCKS:
                 knocks += 1
-                self._say(f"\n{self._name} cannot be stopped from here: {_STUCK}\n")
+                self._print_text(f"\n{self._name} cannot be stopped from here: {_STUCK}\n")
 
-    def _notice(self, seconds: float) -> None:
+    def _show_notice(self, seconds: float) -> None:
         text = f"{self._name} has been running for {seconds:.0f} s, now at “{self.claim}”"
         self._shown = text
-        self._say(text if _can_overwrite(self._out) else f"{text}\n")
+        self._print_text(text if _can_overwrite(self._out) else f"{text}\n")
 
-    def _say(self, text: str) -> None:
+    def _print_text(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):
             self._out.write(text)
             self._out.flush()
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
+    def _handle_sigint(self, number: int, frame: FrameType | None) -> None:
         """SIGINT: from the thread that looks on, or from the student."""
         if not self.expired and not self._interrupted:
             if self._before is not signal.default_int_handler:
@@ -194,14 +194,14 @@ class Watchdog:
                     self._before(number, frame)
                 return
             self._interrupted = True
-        if self._began is None or _imports(frame) or not self._is_students(frame):
+        if self._began is None or _is_importing(frame) or not self._is_code_of_student(frame):
             return
         self._knocks += 1
         if self._knocks > 1 and (self._is_tracing or sys.gettrace() is None):
             self._raise_in_handlers(frame)
         self._raise_pending()
 
-    def _is_students(self, frame: FrameType | None) -> bool:
+    def _is_code_of_student(self, frame: FrameType | None) -> bool:
         """Say whether what runs is the student's, or a library's that it calls, unless somebody steps through it."""
         theirs: bool | None = None
         while frame:
@@ -230,7 +230,7 @@ class Watchdog:
             frame = frame.f_back
 
 
-def _imports(frame: FrameType | None) -> bool:
+def _is_importing(frame: FrameType | None) -> bool:
     """Say whether a module is being imported: torch does so late, it may take long, and it must not be broken off."""
     while frame:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
@@ -247,14 +247,14 @@ def watch_call() -> contextlib.AbstractContextManager[None]:
     return _current.call() if _current else contextlib.nullcontext()
 
 
-def note_claim(claim: str) -> None:
+def set_claim_being_checked(claim: str) -> None:
     """From now on the check with that claim runs."""
     if _current:
         _current.claim = claim
 
 
 @contextlib.contextmanager
-def stop_watching() -> Iterator[None]:
+def pause_watching() -> Iterator[None]:
     """While known mistakes are called in the student's place, their time does not count."""
     if _current:
         _current.paused = True

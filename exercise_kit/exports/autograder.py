@@ -16,7 +16,7 @@ from pathlib import Path
 from exercise_kit.authoring.release import DATE, list_tracked_files
 from exercise_kit.exports.grades import ExportError
 from exercise_kit.exports.gradescope import Visibility
-from exercise_kit.files import why_closed
+from exercise_kit.files import explain_closed_folder
 
 SETUP, RUN = "setup.sh", "run_autograder"
 COURSE = "course"
@@ -38,7 +38,7 @@ def build_autograder(root: Path, visibility: Visibility = Visibility.VISIBLE) ->
     for needed in (*map(Path, _LESSONS), _HIDDEN):
         if not any(path.is_relative_to(needed) for path in paths):
             nothing = f"there is nothing in {root / needed}; name a clone of the course with --root"
-            raise ExportError(why_closed(root / needed) or nothing)
+            raise ExportError(explain_closed_folder(root / needed) or nothing)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in (SETUP, RUN):

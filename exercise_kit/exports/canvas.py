@@ -16,8 +16,8 @@ from pathlib import Path
 from exercise_kit.exports.grades import ExportError, Grades, make_row
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.roster import Student
-from exercise_kit.points import in_digits
-from exercise_kit.quoting import harmless_cell
+from exercise_kit.points import format_points
+from exercise_kit.quoting import make_harmless_cell
 
 COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 POINTS_POSSIBLE = "    Points Possible"
@@ -69,13 +69,13 @@ def write(grades: Grades, people: Mapping[str, Columns] | None) -> str:
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*COLUMNS, *map(harmless_cell, grades.lessons)])
-    writer.writerow([POINTS_POSSIBLE, "", "", "", "", *map(in_digits, grades.maximum.values())])
+    writer.writerow([*COLUMNS, *map(make_harmless_cell, grades.lessons)])
+    writer.writerow([POINTS_POSSIBLE, "", "", "", "", *map(format_points, grades.maximum.values())])
     for student in grades.students:
         columns = people[student] if people is not None else as_columns(Student(student))
-        writer.writerow([*map(harmless_cell, columns), *make_row(grades, student, _score)])
+        writer.writerow([*map(make_harmless_cell, columns), *make_row(grades, student, _score)])
     return text.getvalue()
 
 
 def _score(result: Result | None) -> tuple[str]:
-    return ("" if result is None else in_digits(result.score),)
+    return ("" if result is None else format_points(result.score),)

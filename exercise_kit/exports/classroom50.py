@@ -14,7 +14,7 @@ from typing import Any
 
 from exercise_kit.engine.rendering import render_text
 from exercise_kit.exports.grades import ExportError, choose_submission
-from exercise_kit.judge.graded_report import graded_report
+from exercise_kit.judge.graded_report import make_graded_report
 from exercise_kit.judge.result import ExerciseResult, Result
 
 SCHEMA = "classroom50/result/v1"
@@ -62,5 +62,5 @@ def _test(exercise: ExerciseResult) -> dict[str, Any]:
         "passed": exercise.score >= exercise.max_score,
         "score": min(round(PER_POINT * exercise.score), round(PER_POINT * exercise.max_score)),
         "max-score": round(PER_POINT * exercise.max_score),
-        "output": render_text(graded_report(exercise)),
+        "output": render_text(make_graded_report(exercise)),
     }

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook
 
-from exercise_kit.conventions import check_grade_id
+from exercise_kit.conventions import make_check_grade_id
 from exercise_kit.exports.grades import ExportError
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.nbgrader.gradebook import is_released, make_engine, read_address, refuse_new_gradebook
 from exercise_kit.nbgrader.roster import Student
 from exercise_kit.nbgrader.scores import CellScore, LessonScore, read_score
-from exercise_kit.points import in_digits, in_hundredths
-from exercise_kit.quoting import harmless_cell, one_line
+from exercise_kit.points import format_points, round_to_hundredths
+from exercise_kit.quoting import make_harmless_cell, make_one_line
 from exercise_kit.reasons import Reason
 
 TOTAL = "total"
@@ -55,7 +55,9 @@ class ClassGrades:
         for each in self.scores:
             listed = [cell.name for cell in each.cells if cell.listed and cell not in each.waiting]
             if listed:
-                yield one_line(f"{each.student}, {each.lesson}: {', '.join(listed)} is to be looked at in formgrader")
+                yield make_one_line(
+                    f"{each.student}, {each.lesson}: {', '.join(listed)} is to be looked at in formgrader"
+                )
 
 
 def read_class(class_dir: Path, lessons: Collection[str] = (), students: Collection[str] = ()) -> ClassGrades:
@@ -103,7 +105,7 @@ def _make_result(score: LessonScore) -> Result:
 
 
 def _make_exercise(cell: CellScore, score: LessonScore) -> ExerciseResult:
-    name = cell.name.removeprefix(check_grade_id(""))
+    name = cell.name.removeprefix(make_check_grade_id(""))
     reason = None
     if cell in score.waiting:
         by_judge = name in score.notes.waiting
@@ -149,23 +151,23 @@ def make_table(grades: ClassGrades, in_total: bool = False) -> Table:
         if any(each.handed_in for each in several):
             person = grades.people[who]
             columns = (person.id, person.last_name, person.first_name, person.email, lesson)
-            table.append([*map(harmless_cell, columns), *_list_points(several)])
+            table.append([*map(make_harmless_cell, columns), *_list_points(several)])
     return table
 
 
 def _list_points(scores: Sequence[LessonScore]) -> Iterator[str | float]:
     for field in ("automatic", "by_hand", "penalty"):
-        yield in_hundredths(sum(getattr(each, field) for each in scores))
+        yield round_to_hundredths(sum(getattr(each, field) for each in scores))
     whole = all(each.notes.finished and not each.waiting for each in scores)
-    yield in_hundredths(sum(each.score for each in scores)) if whole else ""
-    yield in_hundredths(sum(each.worth for each in scores))
-    yield in_hundredths(sum(each.not_graded for each in scores))
+    yield round_to_hundredths(sum(each.score for each in scores)) if whole else ""
+    yield round_to_hundredths(sum(each.worth for each in scores))
+    yield round_to_hundredths(sum(each.not_graded for each in scores))
 
 
 def as_csv(table: Table) -> bytes:
     """For programs: UTF-8 without a mark before it, commas, and a point in numbers."""
     text = io.StringIO()
-    lines = ([each if isinstance(each, str) else in_digits(each) for each in row] for row in table)
+    lines = ([each if isinstance(each, str) else format_points(each) for each in row] for row in table)
     csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue().encode()
 

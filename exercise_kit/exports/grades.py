@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exercise_kit.judge.result import VERSION, Result
-from exercise_kit.quoting import harmless_cell, one_line
+from exercise_kit.quoting import make_harmless_cell, make_one_line
 from exercise_kit.reasons import Reason
 
 
@@ -40,7 +40,7 @@ class Grades:
     def without(self, student: str, why: str) -> Grades:
         """The same less one student, of whom a sentence tells."""
         kept = {place: result for place, result in self.results.items() if place[0] != student}
-        return _make_table(kept, (*self.problems, f"{one_line(student)} {why}"))
+        return _make_table(kept, (*self.problems, f"{make_one_line(student)} {why}"))
 
 
 def read(path: Path) -> list[Result]:
@@ -75,14 +75,14 @@ def collect(results: Sequence[Result], listed: Collection[str] | None = None) ->
     problems = []
     for result in results:
         if problem := describe_problem(result, listed):
-            problems.append(one_line(f"{result.path}: {problem}"))
+            problems.append(make_one_line(f"{result.path}: {problem}"))
         else:
             found.setdefault((result.student or "", result.assignment or ""), []).append(result)
     for (student, lesson), several in found.items():
         if len(several) > 1:
             where = " and ".join(each.path for each in several)
             which = "none of them is exported; leave the one that counts, and grade again"
-            problems.append(one_line(f"{student} has {len(several)} results for {lesson} ({where}): {which}"))
+            problems.append(make_one_line(f"{student} has {len(several)} results for {lesson} ({where}): {which}"))
     grades = _make_table({place: several[0] for place, several in found.items() if len(several) == 1}, problems)
     if not grades.results:
         raise ExportError("\n".join((*problems, "There is no grade to export.")))
@@ -99,7 +99,7 @@ def choose_submission(results: Sequence[Result], system: str) -> Result | None:
     if failed := [each for each in results if each.status not in ("graded", "rejected")]:
         raise ExportError(f"the grader failed, and that is no zero: {failed[0].reason}; grade it again")
     if waiting := [each for each in graded if each.waiting]:
-        raise ExportError(one_line(f"{waiting[0].path}: no grade, {describe_undecided(waiting[0])}"))
+        raise ExportError(make_one_line(f"{waiting[0].path}: no grade, {describe_undecided(waiting[0])}"))
     if len(graded) > 1 or (not graded and len(results) > 1):
         raise ExportError(f"{system} takes one submission at a time, and here are {len(results)}; grade one alone")
     return next(iter(graded or results), None)
@@ -143,7 +143,7 @@ def describe_problem(result: Result, listed: Collection[str] | None = None) -> s
         return "no lesson, so no grade"
     if listed is not None and result.student not in listed:
         return f"{result.student} is not in the roster: left out"
-    if harmless_cell(result.student) != result.student:
+    if make_harmless_cell(result.student) != result.student:
         return f"{result.student} cannot stand in a spreadsheet as it is written: enter this grade by hand"
     return None
 
@@ -156,7 +156,7 @@ def _make_table(results: dict[tuple[str, str], Result], problems: Iterable[str])
     for lesson, several in points.items():
         if len(several) > 1:
             worth = " and ".join(f"{each:g}" for each in sorted(several))
-            sentence = f"{one_line(lesson)} has results out of {worth} points: grade all of it by one command"
+            sentence = f"{make_one_line(lesson)} has results out of {worth} points: grade all of it by one command"
             said += [sentence] * (sentence not in said)
     students = tuple(dict.fromkeys(student for student, _ in results))
     return Grades(students, {lesson: max(several) for lesson, several in points.items()}, results, tuple(said))

@@ -13,10 +13,10 @@ from typing import Any
 
 from exercise_kit.engine.rendering import render_text
 from exercise_kit.exports.grades import choose_submission
-from exercise_kit.judge.graded_report import graded_report
+from exercise_kit.judge.graded_report import make_graded_report
 from exercise_kit.judge.result import Result
-from exercise_kit.points import in_digits, in_hundredths
-from exercise_kit.quoting import legible
+from exercise_kit.points import format_points, round_to_hundredths
+from exercise_kit.quoting import make_legible
 
 NOTHING = "There is no notebook and no .py file of a lesson in what was handed in."
 
@@ -41,7 +41,7 @@ def write(results: Sequence[Result], visibility: Visibility = Visibility.VISIBLE
         made = _render_result(result)
     else:
         reason = f"It could not be graded: {result.reason}" if result else NOTHING
-        made = {"score": 0, "output": legible(reason), "tests": []}
+        made = {"score": 0, "output": make_legible(reason), "tests": []}
     made |= {"output_format": "text", "visibility": visibility.value, "stdout_visibility": "hidden"}
     return json.dumps(made, indent=1) + "\n"
 
@@ -50,13 +50,13 @@ def _render_result(result: Result) -> dict[str, Any]:
     tests = [
         {
             "name": each.name,
-            "score": in_hundredths(each.score),
-            "max_score": in_hundredths(each.max_score),
+            "score": round_to_hundredths(each.score),
+            "max_score": round_to_hundredths(each.max_score),
             "status": "passed" if each.score >= each.max_score else "failed",
-            "output": "\n".join(filter(None, (render_text(graded_report(each)), legible(each.comment)))),
+            "output": "\n".join(filter(None, (render_text(make_graded_report(each)), make_legible(each.comment)))),
             "output_format": "text",
         }
         for each in result.exercises
     ]
-    made = {"score": in_hundredths(result.score), "execution_time": round(result.seconds, 2), "tests": tests}
-    return made | ({"output": f"Late: -{in_digits(result.penalty)} points."} if result.penalty else {})
+    made = {"score": round_to_hundredths(result.score), "execution_time": round(result.seconds, 2), "tests": tests}
+    return made | ({"output": f"Late: -{format_points(result.penalty)} points."} if result.penalty else {})

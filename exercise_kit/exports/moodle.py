@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from exercise_kit.exports.grades import Grades, make_row
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.roster import Student
-from exercise_kit.points import in_digits
-from exercise_kit.quoting import harmless_cell
+from exercise_kit.points import format_points
+from exercise_kit.quoting import make_harmless_cell
 
 ID_NUMBER, EMAIL = "ID number", "Email address"
 NO_GRADE = "-"  # as Moodle's own export writes it; the import leaves such a grade empty
@@ -43,11 +43,13 @@ def write(grades: Grades, people: Mapping[str, Student] | None) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     who = ("First name", "Last name", ID_NUMBER, *([EMAIL] if by_email else ())) if people is not None else (ID_NUMBER,)
-    writer.writerow([*who, *(harmless_cell(f"{each}{end}") for each in grades.lessons for end in ("", " (feedback)"))])
+    writer.writerow(
+        [*who, *(make_harmless_cell(f"{each}{end}") for each in grades.lessons for end in ("", " (feedback)"))]
+    )
     for student in grades.students:
         person = people[student] if people is not None else Student(student)
         columns = (person.first_name, person.last_name, person.id, person.email) if people is not None else (person.id,)
-        writer.writerow([*map(harmless_cell, columns[: len(who)]), *make_row(grades, student, _grade)])
+        writer.writerow([*map(make_harmless_cell, columns[: len(who)]), *make_row(grades, student, _grade)])
     return text.getvalue()
 
 
@@ -62,7 +64,7 @@ def _grade(result: Result | None) -> tuple[str, str]:
     for each in result.exercises:
         looks = f" (looks like: {each.misconception})" if each.misconception else ""
         comment = f": {each.comment}" if each.comment else ""
-        parts.append(f"{each.name} {in_digits(each.score)} of {in_digits(each.max_score)}{looks}{comment}")
+        parts.append(f"{each.name} {format_points(each.score)} of {format_points(each.max_score)}{looks}{comment}")
     if result.penalty:
-        parts.append(f"late: -{in_digits(result.penalty)}")
-    return in_digits(result.score), harmless_cell("; ".join(parts))
+        parts.append(f"late: -{format_points(result.penalty)}")
+    return format_points(result.score), make_harmless_cell("; ".join(parts))

@@ -15,16 +15,16 @@ from types import SimpleNamespace
 
 import torch
 
-from exercise_kit.conventions import marked_exercises
-from exercise_kit.engine.class_exercises import EXERCISES, describe_with_line
+from exercise_kit.conventions import find_marked_exercises
+from exercise_kit.engine.class_exercises import EXERCISES, describe_error_with_line
 from exercise_kit.engine.course import Measure, course
-from exercise_kit.engine.evaluate_check import Outcome, evaluate_check, make_line
+from exercise_kit.engine.evaluate_check import Outcome, evaluate_check, make_check_result
 from exercise_kit.engine.exercise import Check, Given
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Undecided
 from exercise_kit.hidden_checks import HiddenChecksError
-from exercise_kit.hidden_checks.own_functions import read_functions
+from exercise_kit.hidden_checks.own_functions import read_added_checks
 from exercise_kit.sandbox.limits import is_out_of_memory
 
 WRONG_CHECK = "this check refuses the right answer, too; it does not count, and your instructor can read why"
@@ -58,7 +58,7 @@ class HiddenChecks:
         own = course().own
         self.problems = {name: each.problem for name, each in own.exercises.items() if each.problem} if own else {}
         self.problems |= own.problems_of_answers if own else {}
-        added = self._read_added(folder)
+        added = self._read_added_checks(folder)
         known = {name: (*_list_graded_checks(name), *added.get(name, ())) for name in course().exercises}
         self._checks = {
             name: checks
@@ -71,14 +71,14 @@ class HiddenChecks:
                 self.problems.setdefault(name, f"{EXERCISES}/{name}.py: {words}")
         self._refusals: dict[tuple[str, str, bytes], str] = {}  # what the reference was asked
 
-    def _read_added(self, folder: Path) -> dict[str, list[Check]]:
+    def _read_added_checks(self, folder: Path) -> dict[str, list[Check]]:
         """The checks in a folder; a file that cannot be used stops the exercises that it is about."""
         if not folder.is_dir():
             raise HiddenChecksError(f"{folder}: there is no such folder")
         found: dict[str, list[Check]] = {}
         for file in sorted(folder.glob("test_*.py")):
             try:
-                for exercise, check in read_functions(file):
+                for exercise, check in read_added_checks(file):
                     known = (*_list_graded_checks(exercise), *found.get(exercise, ()))
                     if any(each.name == check.name for each in known):
                         place = check.place.removeprefix(f"{folder.name}/")
@@ -107,42 +107,42 @@ class HiddenChecks:
         """
         probe = Probe(derive_seed(key, exercise, check.name))
         with _capture_output() as printed:
-            outcome = evaluate_check(check, student, probe, self._offer(exercise, student, probe))
+            outcome = evaluate_check(check, student, probe, self._make_given(exercise, student, probe))
         outcome = replace(outcome, log=printed.getvalue())
         error = outcome.failure.error if outcome.failure else None
         if is_out_of_memory(error):
             raise MemoryError from error
         broke = ""
         if outcome.failure and not outcome.result.unwritten:
-            broke = self._find_refusal(exercise, check, key)
+            broke = self._find_reference_failure(exercise, check, key)
         if broke:
-            outcome = replace(outcome, result=make_line(check, Undecided(WRONG_CHECK)), broke=broke)
+            outcome = replace(outcome, result=make_check_result(check, Undecided(WRONG_CHECK)), broke=broke)
         if raised := error or (outcome.failure.__cause__ if outcome.failure else None):
             outcome = replace(outcome, log=outcome.log + _format_traceback(check, raised))
         return outcome
 
-    def _find_refusal(self, exercise: str, check: Check, key: bytes) -> str:
+    def _find_reference_failure(self, exercise: str, check: Check, key: bytes) -> str:
         """Say how a check fails the reference too, on the same draws, with its place; "" where it does not.
 
         So a check that is wrong itself, or that this machine cannot decide, costs nobody a point.
         """
         of = (exercise, check.name, key)
         if of not in self._refusals:
-            student, probe = reference_student(exercise), Probe(derive_seed(key, exercise, check.name))
+            student, probe = make_reference_student(exercise), Probe(derive_seed(key, exercise, check.name))
             with _capture_output():
-                found = evaluate_check(check, student, probe, self._offer(exercise, student, probe))
+                found = evaluate_check(check, student, probe, self._make_given(exercise, student, probe))
             failure, folder = found.failure, check.file.parent
             if failure and failure.error:
-                place = f"{folder.name}/{describe_with_line(failure.error, folder, check.file.name)}"
+                place = f"{folder.name}/{describe_error_with_line(failure.error, folder, check.file.name)}"
                 self._refusals[of] = f"{place}; {check.name} breaks off with the lesson's own answer"
             else:
                 self._refusals[of] = f"{check.place} {REFUSES}. {found.result.message}" if failure else ""
         return self._refusals[of]
 
-    def _offer(self, exercise: str, student: Student, probe: Probe) -> Given:
+    def _make_given(self, exercise: str, student: Student, probe: Probe) -> Given:
         """Make what a check names beside student and probe."""
 
-        def results() -> object:
+        def make_results_fixture() -> object:
             measured = course().results
             if measured is None:
                 raise LookupError("the course asks for no files, and so measures none")
@@ -150,8 +150,8 @@ class HiddenChecks:
 
         return {
             "device": lambda: self._device,
-            "reference": lambda: right_objects(exercise),
-            "results": results,
+            "reference": lambda: gather_right_objects(exercise),
+            "results": make_results_fixture,
             "exercise": lambda: exercise,
         }
 
@@ -171,7 +171,7 @@ def derive_seed(key: bytes, exercise: str, check: str) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def right_objects(exercise: str = "") -> SimpleNamespace:
+def gather_right_objects(exercise: str = "") -> SimpleNamespace:
     """The right implementations of the course, by name; of one name, that of ``exercise`` and then the course's own."""
     known = course().references()
     found = {each.__name__: each for objects in known.values() for each in objects}
@@ -180,7 +180,7 @@ def right_objects(exercise: str = "") -> SimpleNamespace:
     return SimpleNamespace(**found)
 
 
-def reference_student(exercise: str) -> Student:
+def make_reference_student(exercise: str) -> Student:
     """A student whose answer to ``exercise`` is right.
 
     Raises:
@@ -191,7 +191,7 @@ def reference_student(exercise: str) -> Student:
 
 def _list_graded_checks(name: str) -> tuple[Check, ...]:
     exercise = course().exercises[name]
-    return exercise.graded_checks(course().exercises.get(exercise.variant_of))
+    return exercise.list_graded_checks(course().exercises.get(exercise.variant_of))
 
 
 def _find_exercises(file: Path) -> Collection[str]:
@@ -199,7 +199,7 @@ def _find_exercises(file: Path) -> Collection[str]:
     content = b""
     with contextlib.suppress(OSError):  # that has been said
         content = file.read_bytes()
-    return {*marked_exercises(content), file.stem.removeprefix("test_")} & course().exercises.keys()
+    return {*find_marked_exercises(content), file.stem.removeprefix("test_")} & course().exercises.keys()
 
 
 def _format_traceback(check: Check, error: BaseException) -> str:

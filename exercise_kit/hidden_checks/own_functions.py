@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from exercise_kit.engine.class_exercises import describe_with_line, suppress_bytecode
+from exercise_kit.engine.class_exercises import describe_error_with_line, suppress_bytecode
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.student import Student
@@ -33,7 +33,7 @@ _FIXTURE = type(pytest.fixture(lambda: None))
 _MARK_READS = 'a mark has to read @pytest.mark.exercise("name", points=number)'
 
 
-def read_functions(file: Path) -> Iterator[tuple[str, Check]]:
+def read_added_checks(file: Path) -> Iterator[tuple[str, Check]]:
     """The names of exercises with the checks that a file adds to them, in its order.
 
     Raises:
@@ -66,7 +66,7 @@ def _import_file(file: Path) -> ModuleType:
         with suppress_bytecode():
             spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise HiddenChecksError(describe_with_line(error, file.parent, file.name), file) from error
+        raise HiddenChecksError(describe_error_with_line(error, file.parent, file.name), file) from error
     finally:
         del sys.modules[name]
     return module
@@ -80,12 +80,12 @@ def _make_checks(name: str, function: Callable[..., Any], of_all: list[Any]) -> 
         raise ValueError("it has to take `student`")
     if foreign := [each for each in names if each not in GIVEN]:
         raise ValueError(f"there is nothing called {foreign[0]!r} to give it; there is {', '.join(GIVEN)}")
-    asked = _wrap(function, names)
-    for exercise, points in _read_points([*of_all, *getattr(function, "pytestmark", ())]).items():
+    asked = _wrap_test_function(function, names)
+    for exercise, points in _read_points_from_marks([*of_all, *getattr(function, "pytestmark", ())]).items():
         yield exercise, Check(name, claim, asked, worth=points, graded_only=True)
 
 
-def _read_points(marks: list[Any]) -> dict[str, float]:
+def _read_points_from_marks(marks: list[Any]) -> dict[str, float]:
     """Exercise → points, from the marks of a function and of its file."""
     found: dict[str, float] = {}
     for mark in marks:
@@ -106,7 +106,7 @@ def _read_points(marks: list[Any]) -> dict[str, float]:
     return found
 
 
-def _wrap(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., None]:
+def _wrap_test_function(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., None]:
     """A function that says no by ``assert`` or pytest's own means, as one that raises Failure or Undecided."""
 
     @wraps(function)

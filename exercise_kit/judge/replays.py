@@ -102,7 +102,7 @@ class Replays:
         return self._seen[place]
 
 
-def find_commonest(outcomes: Sequence[Outcome]) -> str | None:
+def find_commonest_misconception(outcomes: Sequence[Outcome]) -> str | None:
     """The misconception that explains the most failures alone, the first of several; None when nothing fits."""
     alone = Counter(each.result.misconception for each in outcomes if each.result.misconception)
     return alone.most_common(1)[0][0] if alone else None

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from exercise_kit.engine.verdict import CheckResult, Verdict
-from exercise_kit.quoting import legible
+from exercise_kit.quoting import make_legible
 from exercise_kit.reasons import NOT_GRADED, FlagNote, Reason
 
 Status = Literal["graded", "rejected", "error"]
@@ -66,9 +66,9 @@ class ExerciseResult:
             "max_score": self.max_score,
             "misconception": self.misconception,
             "checks": [each.as_dict() for each in self.checks],
-            "problem": None if self.problem is None else legible(self.problem),
+            "problem": None if self.problem is None else make_legible(self.problem),
             "reason": self.reason,
-            "kind": legible(self.kind),
+            "kind": make_legible(self.kind),
         }
 
     @classmethod
@@ -180,7 +180,7 @@ class Result:
     @property
     def waits_for(self) -> dict[str, str]:
         """The names of these → the file and line that each waits for, ": ", and what is wrong there; "": not known."""
-        return {each.name: legible(each.waits_for) for each in self.waiting}
+        return {each.name: make_legible(each.waits_for) for each in self.waiting}
 
     @property
     def worth(self) -> float:
@@ -202,7 +202,7 @@ class Result:
             "student": self.student,
             "assignment": self.assignment,
             "status": self.status,
-            "reason": None if self.reason is None else legible(self.reason),
+            "reason": None if self.reason is None else make_legible(self.reason),
             "score": self.score,
             "max_score": self.max_score,
             "seconds": round(self.seconds, 4),
@@ -213,11 +213,11 @@ class Result:
     def to_store(self) -> dict[str, Any]:
         """The same with what is kept for feedback and for the instructor."""
         exercises = [
-            {**each.as_dict(), "seconds": round(each.seconds, 4), "waits_for": legible(each.waits_for)}
+            {**each.as_dict(), "seconds": round(each.seconds, 4), "waits_for": make_legible(each.waits_for)}
             for each in self.exercises
         ]
         runs = [{"index": each.index, "outputs": [dict(output) for output in each.outputs]} for each in self.runs]
-        log = [{**vars(each), "text": legible(each.text)} for each in self.log]
+        log = [{**vars(each), "text": make_legible(each.text)} for each in self.log]
         notes = [vars(each) for each in self.notes]
         return {**self.as_dict(), "exercises": exercises, "notes": notes, "runs": runs, "log": log}
 
@@ -240,7 +240,7 @@ class Result:
         return cls(**{**entry, **made})
 
 
-def with_waiting(result: Result) -> Result:
+def tell_what_waits(result: Result) -> Result:
     """The same, whose reason tells the instructor too which exercises are not graded yet, and what they wait for."""
     names: dict[str, list[str]] = {}
     for each in result.exercises:
@@ -254,7 +254,7 @@ def with_waiting(result: Result) -> Result:
     return replace(result, reason=join_clauses(result.reason, *said))
 
 
-def with_exercises(result: Result, exercises: Iterable[ExerciseResult]) -> Result:
+def replace_exercises(result: Result, exercises: Iterable[ExerciseResult]) -> Result:
     """The same of these exercises, whose points it has."""
     every = tuple(exercises)
     score, max_score = sum(each.score for each in every), sum(each.max_score for each in every)
@@ -266,6 +266,6 @@ def join_clauses(*clauses: str | None) -> str | None:
     return "; ".join(filter(None, clauses)) or None
 
 
-def as_json(results: list[Result]) -> dict[str, Any]:
+def make_grade_json(results: list[Result]) -> dict[str, Any]:
     """The object that ``vit-course grade --json`` writes."""
     return {"version": VERSION, "submissions": [each.as_dict() for each in results]}

@@ -11,19 +11,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.evaluate_check import Outcome, make_line
+from exercise_kit.engine.evaluate_check import Outcome, make_check_result
 from exercise_kit.engine.exercise import Check
-from exercise_kit.engine.name_failures import find_first_failed
-from exercise_kit.engine.python_slips import describe_line_left_over
+from exercise_kit.engine.name_failures import find_first_failed_check
+from exercise_kit.engine.python_slips import describe_leftover_stub_line
 from exercise_kit.engine.report_lines import make_report_lines
 from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.verdict import CheckResult, Verdict
-from exercise_kit.judge.replays import find_commonest
+from exercise_kit.judge.replays import find_commonest_misconception
 from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.reasons import Reason
 
 
-def merge(first: Sequence[Outcome], second: Sequence[Outcome]) -> tuple[list[Outcome], int]:
+def merge_outcomes(first: Sequence[Outcome], second: Sequence[Outcome]) -> tuple[list[Outcome], int]:
     """The outcomes that count, and how many checks pass only with the model solutions of the parts.
 
     Args:
@@ -54,7 +54,7 @@ NOTHING_DECIDED = "{} is not graded yet: none of its checks could decide anythin
 OUR_ERROR = "{} is not graded yet: there is an error in the exercise, and no fault of yours"
 
 
-def fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
+def compute_fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
     """The share of the points earned, from 0 to 1: the checks' points are weights, and undecided checks do not count.
 
     A class with a part that is not written yet earns nothing: the student did not write what the class inherits.
@@ -93,12 +93,12 @@ def score_checks(
     """
     if max_score is None:
         max_score = sum(each.check.worth for each in outcomes)
-    results = _tell(exercise, outcomes, written)
+    results = _make_check_results(exercise, outcomes, written)
     if problem is None and any(each.unwritten for each in results):
         begun = any(each.verdict == Verdict.PASS for each in results)
         reason, what = (Reason.PARTLY_WRITTEN, "something in {}") if begun else (Reason.NOT_WRITTEN, "{}")
         problem, kind = (f"{what.format(whose)} is not written yet" for whose in (exercise, "the answer"))
-        problem = describe_line_left_over(written) or problem
+        problem = describe_leftover_stub_line(written) or problem
         results = tuple(
             replace(each, seen="", kind="", same_as="") if each.unwritten and not each.leads else each
             for each in results
@@ -107,8 +107,8 @@ def score_checks(
     if problem is None and outcomes and not _list_decided(outcomes):
         problem, reason = NOTHING_DECIDED.format(exercise), Reason.NOTHING_DECIDED
         waits_for = next((each.broke for each in outcomes if each.broke), "")
-    score = round(max_score * fraction(exercise, outcomes), 4)
-    named = find_commonest(outcomes)
+    score = round(max_score * compute_fraction(exercise, outcomes), 4)
+    named = find_commonest_misconception(outcomes)
     return ExerciseResult(
         *(exercise, score, round(max_score, 4), named, results, problem, reason, kind), waits_for=waits_for
     )
@@ -123,11 +123,13 @@ def fail_checks(
     kind: str,
 ) -> ExerciseResult:
     """The result of an exercise that could not be evaluated: every check fails, for one reason."""
-    failed = [Outcome(each, replace(make_line(each), verdict=Verdict.FAIL)) for each in checks]
+    failed = [Outcome(each, replace(make_check_result(each), verdict=Verdict.FAIL)) for each in checks]
     return score_checks(exercise, max_score, failed, problem, reason, kind)
 
 
-def _tell(exercise: str, outcomes: Sequence[Outcome], written: Sequence[Definition]) -> tuple[CheckResult, ...]:
+def _make_check_results(
+    exercise: str, outcomes: Sequence[Outcome], written: Sequence[Definition]
+) -> tuple[CheckResult, ...]:
     """The lines of the report, as ``check`` has them: what follows from something else folds under it."""
     results = tuple(each.result for each in outcomes)
     none_passes = not any(each.verdict == Verdict.PASS for each in results)
@@ -136,6 +138,8 @@ def _tell(exercise: str, outcomes: Sequence[Outcome], written: Sequence[Definiti
     named = {each.misconception for each in results}
     known = course().exercises[exercise]
     leads = {
-        wrong.name: f"test_{find_first_failed(known, wrong)}" for wrong in known.misconceptions if wrong.name in named
+        wrong.name: f"test_{find_first_failed_check(known, wrong)}"
+        for wrong in known.misconceptions
+        if wrong.name in named
     }
     return make_report_lines(results, {each.check.name: each.check.needs for each in outcomes}, written, leads)

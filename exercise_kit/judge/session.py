@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from exercise_kit.engine.call_rules import describe_forbidden_call
-from exercise_kit.engine.carry_forward import describe_parts
-from exercise_kit.engine.compare import listed
+from exercise_kit.engine.carry_forward import describe_parts_carried_forward
+from exercise_kit.engine.compare import join_names
 from exercise_kit.engine.course import FileBytes, NotMeasured, course
-from exercise_kit.engine.evaluate_check import Outcome, make_line
+from exercise_kit.engine.evaluate_check import Outcome, make_check_result
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.python_slips import parse_definitions
@@ -32,9 +32,9 @@ from exercise_kit.judge.result import (
     Result,
     Status,
     join_clauses,
-    with_exercises,
+    replace_exercises,
 )
-from exercise_kit.judge.scoring import OUR_ERROR, fail_checks, merge, score_checks
+from exercise_kit.judge.scoring import OUR_ERROR, fail_checks, merge_outcomes, score_checks
 from exercise_kit.judge.submission_workers import SubmissionWorkers, WorkerUnavailable
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
@@ -102,14 +102,14 @@ class GradingSession:
                 results[answer.name] = replace(result, seconds=time.perf_counter() - began)
             wrong = {name for name, each in results.items() if each.score < each.max_score and not each.waits}
             for answer in submission.exercises:
-                better = self._carry(answer, results[answer.name], wrong - {answer.name})
+                better = self._carry_errors_forward(answer, results[answer.name], wrong - {answer.name})
                 results[answer.name] = better
                 if better.score == better.max_score:
                     wrong.discard(answer.name)
         finally:
             self._workers.close()
         return replace(
-            with_exercises(self._make_result("graded"), (results[each.name] for each in submission.exercises)),
+            replace_exercises(self._make_result("graded"), (results[each.name] for each in submission.exercises)),
             reason=join_clauses(submission.reason, *found.reasons),
             flags=tuple(dict.fromkeys((*submission.flags, *found.flags, *self._sandbox.flags))),
             notes=(*submission.notes, *found.notes),
@@ -140,8 +140,8 @@ class GradingSession:
             return fail_checks(name, worth, checks, answer.problem, answer.reason, answer.kind)
         try:
             worker = self._workers.ready(_find_withheld(name))
-            undefined, kind, nothing = self._find_undefined(answer, worker)
-            asked = None if nothing else self._ask(name, checks, worker)
+            undefined, kind, nothing = self._find_undefined_names(answer, worker)
+            asked = None if nothing else self._ask_checks(name, checks, worker)
         except (WorkerLost, WorkerUnavailable) as error:
             words = error.words if isinstance(error, WorkerLost) else str(error)
             if isinstance(error, WorkerLost):
@@ -152,9 +152,9 @@ class GradingSession:
         reason = Reason.NOT_DEFINED if undefined else answer.reason
         if asked is None:
             return fail_checks(name, worth, checks, problem, reason, kind)
-        return self._score(answer, checks, asked, problem, reason)
+        return self._score_answer(answer, checks, asked, problem, reason)
 
-    def _score(
+    def _score_answer(
         self, answer: ExerciseAnswer, checks: Sequence[Check], asked: _Asked, problem: str | None, reason: Reason | None
     ) -> ExerciseResult:
         """The result of an answer that was evaluated; it earns nothing where something else has answered."""
@@ -175,11 +175,11 @@ class GradingSession:
         outcomes = [self._checks.evaluate(answer.name, each, Student(objects), self._key) for each in checks]
         for each in outcomes:
             self._log_details(answer.name, each)
-        remark = self._measure(answer.name, handed_in)
+        remark = self._measure_accuracy(answer.name, handed_in)
         reason = Reason.REMARK if remark else None
         return score_checks(answer.name, answer.max_score, self._name_failures(answer.name, outcomes), remark, reason)
 
-    def _measure(self, name: str, handed_in: FileBytes) -> str | None:
+    def _measure_accuracy(self, name: str, handed_in: FileBytes) -> str | None:
         """The accuracy in words, where it was measured; where it could not be, the instructor reads why."""
         try:
             return f"It is right on {self._checks.measure.measure(handed_in)}." if self._checks.measure else None
@@ -199,18 +199,20 @@ class GradingSession:
                     return f"{found.words[0].upper()}{found.words[1:]}. An answer is what its own cell shows."
         return None
 
-    def _carry(self, answer: ExerciseAnswer, result: ExerciseResult, wrong: Collection[str]) -> ExerciseResult:
+    def _carry_errors_forward(
+        self, answer: ExerciseAnswer, result: ExerciseResult, wrong: Collection[str]
+    ) -> ExerciseResult:
         """The result with what passes once the answer's parts are right: an error costs points once."""
         first, problem, reason = self._evaluated.get(answer.name, ((), None, None))
         failed = [each.check for each in first if each.result.verdict == Verdict.FAIL]
         if not answer.parts or not failed or self._workers.is_out_of_time:
             return result
         began = time.perf_counter()
-        outcomes, gained = merge(first, self._ask_with_model_parts(answer, failed))
+        outcomes, gained = merge_outcomes(first, self._ask_with_model_parts(answer, failed))
         if not gained:
             return result
         parts = [part.exercise for part in answer.parts]
-        note = describe_parts(answer.name, parts, wrong, gained, len(failed) - gained)
+        note = describe_parts_carried_forward(answer.name, parts, wrong, gained, len(failed) - gained)
         named = self._name_failures(answer.name, outcomes)
         words = " ".join(filter(None, (problem, note)))
         reason = reason or Reason.REMARK
@@ -222,7 +224,7 @@ class GradingSession:
         outcomes, rule = list[Outcome](), course().rules.get(answer.name)
         lent = self._workers.with_model_parts(answer, _find_withheld(answer.name))
         with suppress(WorkerLost, GraderFailed), lent as worker:
-            worker.hold_to(rule)
+            worker.apply_rule(rule)
             for check in checks:
                 student = RemoteStudent(worker, course().exercises[answer.name].objects)
                 outcome = self._checks.evaluate(answer.name, check, student, self._key)
@@ -233,7 +235,7 @@ class GradingSession:
                 outcomes.append(outcome)
         return outcomes
 
-    def _ask(self, name: str, checks: Sequence[Check], worker: Worker) -> _Asked:
+    def _ask_checks(self, name: str, checks: Sequence[Check], worker: Worker) -> _Asked:
         """Ask the checks in turn.
 
         Once the worker is lost, the check that was running and all the others fail; where the grader itself fails, the
@@ -242,7 +244,7 @@ class GradingSession:
         outcomes: list[Outcome] = []
         called: dict[str, None] = {}
         answered: list[str] = []
-        worker.hold_to(course().rules.get(name))
+        worker.apply_rule(course().rules.get(name))
         for check in checks:
             student = RemoteStudent(worker, course().exercises[name].objects)
             outcomes.append(self._checks.evaluate(name, check, student, self._key))
@@ -250,12 +252,12 @@ class GradingSession:
             answered += worker.answered
             self._log_details(name, outcomes[-1])
             if worker.failure:
-                worker = self._go_on_after(name, check, worker.failure)
-                worker.hold_to(course().rules.get(name))
+                worker = self._log_failure_and_restart(name, check, worker.failure)
+                worker.apply_rule(course().rules.get(name))
             elif worker.lost:
                 named = self._name_failures(name, outcomes[:-1])
                 return _Asked([*named, *self._fail_rest(name, outcomes[-1], checks, worker.lost)], called, answered)
-        worker.hold_to(None)
+        worker.apply_rule(None)
         if self._failures and all(each.result.verdict == Verdict.UNDECIDED for each in outcomes):
             raise GraderFailed(f"the grader failed, and so nothing could be decided about {name}")
         return _Asked(self._name_failures(name, outcomes, worker), called, answered)
@@ -267,7 +269,7 @@ class GradingSession:
             text = "\n".join(filter(None, (outcome.broke, outcome.log)))
             self.findings.log.append(LogEntry(kind, text, name, outcome.check.name))
 
-    def _go_on_after(self, name: str, check: Check, failure: GraderFailed) -> Worker:
+    def _log_failure_and_restart(self, name: str, check: Check, failure: GraderFailed) -> Worker:
         """Tell the instructor how the grader failed in a check; a fresh worker for the next.
 
         Raises:
@@ -279,7 +281,7 @@ class GradingSession:
             raise GraderFailed(f"the grader failed in {self._failures} checks, the last of them {check.name} of {name}")
         self.findings.reasons.append(f"the grader failed in {check.name} of {name}, which does not count")
         try:
-            return self._workers.after_failure()
+            return self._workers.replace_after_failure()
         except WorkerUnavailable as reason:
             raise GraderFailed(f"the grader failed in {check.name} of {name}, and could not go on: {reason}") from None
 
@@ -307,11 +309,11 @@ class GradingSession:
         self._workers.record_loss(lost, name)
         first = running.result
         if first.verdict != Verdict.FAIL:
-            first = make_line(running.check, Failure(f"the code {lost.words}"))
+            first = make_check_result(running.check, Failure(f"the code {lost.words}"))
         for check in checks[checks.index(running.check) :]:
             yield Outcome(check, replace(first, name=check.name, claim=check.claim))
 
-    def _find_undefined(self, answer: ExerciseAnswer, worker: Worker) -> tuple[str, str, bool]:
+    def _find_undefined_names(self, answer: ExerciseAnswer, worker: Worker) -> tuple[str, str, bool]:
         """What is wrong with the names that the exercise asks for, its kind, and whether none can be evaluated."""
         exercise = course().exercises[answer.name]
         wanted = "class" if exercise.is_class else "function"
@@ -323,8 +325,8 @@ class GradingSession:
         kind = f"the answer has to be a {wanted}" if other else ""
         if missing:
             verb = "is" if len(missing) == 1 else "are"
-            names = listed([f"`{name}`" for name in missing])
-            failure, words = self._workers.cell_failure(answer.cell)
+            names = join_names([f"`{name}`" for name in missing])
+            failure, words = self._workers.describe_cell_failure(answer.cell)
             problems.insert(0, f"{names} {verb} not defined{failure}{words}.")
             kind = f"the answer is not defined{failure}"
         return " ".join(problems), kind, len(missing) + len(other) == len(exercise.objects)

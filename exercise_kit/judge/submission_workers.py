@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from exercise_kit.judge.result import CellOutputs, Findings, LogEntry, LogKind
-from exercise_kit.quoting import one_line, quoted
+from exercise_kit.quoting import make_one_line, quote_first_line
 from exercise_kit.sandbox.limits import WorkerLost
 from exercise_kit.sandbox.request_clock import BACKSTOP
 from exercise_kit.sandbox.sandbox import Sandbox, Worker
@@ -100,7 +100,7 @@ class SubmissionWorkers:
                 self._have_run = True
         return self._worker
 
-    def after_failure(self) -> Worker:
+    def replace_after_failure(self) -> Worker:
         """A fresh worker after the grader's own failure, which does not count against the submission."""
         self._made -= 1
         return self.ready(self._withheld)
@@ -132,7 +132,7 @@ class SubmissionWorkers:
         what = f"{exercise}: its code" if lost.cell is None else self._name_cell(lost.cell)
         self._findings.flag(flag, exercise, f"{what} {lost.words}")
 
-    def cell_failure(self, cell: int | None) -> tuple[str, str]:
+    def describe_cell_failure(self, cell: int | None) -> tuple[str, str]:
         """Say what became of a cell, as the end of a sentence, and the exception's words."""
         if cell in self._left_out:
             return f": the cell {self._left_out[cell]}", ""
@@ -149,7 +149,7 @@ class SubmissionWorkers:
         if attempts := self._worker.attempts:
             self._findings.flag(STOPPED)
             self._findings.log.append(
-                LogEntry(LogKind.ATTEMPTS, f"the submission tried: {', '.join(map(one_line, attempts))}")
+                LogEntry(LogKind.ATTEMPTS, f"the submission tried: {', '.join(map(make_one_line, attempts))}")
             )
         self._worker.close()
         self._spent += self._worker.spent
@@ -198,7 +198,7 @@ class SubmissionWorkers:
         """An answer whose cell breaks off may be half of one; other cells may break off as they like, but in time."""
         if index in self._raised:
             return
-        self._raised[index] = quoted(error[0]).strip("`"), quoted(error[1])
+        self._raised[index] = quote_first_line(error[0]).strip("`"), quote_first_line(error[1])
         reasons = self._findings.reasons
         if stopped:
             reasons.append(f"{self._name_cell(index)} took too long, and was stopped")

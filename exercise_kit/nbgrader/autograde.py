@@ -25,7 +25,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
 from exercise_kit.batch.locations import lock_folder
-from exercise_kit.conventions import check_grade_id
+from exercise_kit.conventions import make_check_grade_id
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.class_table import NOT_GRADED, Row, as_text, waits_for_a_person
 from exercise_kit.nbgrader.earlier import Earlier, read_earlier
@@ -40,7 +40,7 @@ from exercise_kit.nbgrader.scores import find_students_to_look_at_again, find_wa
 from exercise_kit.nbgrader.typed_points import install_points
 from exercise_kit.nbgrader.validate import install_validate
 from exercise_kit.progress_bar import SECONDS, Count
-from exercise_kit.quoting import one_line
+from exercise_kit.quoting import make_one_line
 from exercise_kit.report.terminal import remarks, score_of
 from exercise_kit.submission.find import FoundFile, find, find_out_of_place, stray_files
 from exercise_kit.submission.flags import SAME_FILE
@@ -230,7 +230,7 @@ class JudgedAutograde(Autograde):
             handed_in = {each.student_id for each in gradebook.assignment_submissions(lesson)}
             waiting = find_waiting_students(gradebook, lesson).items()
             points = {cell.name: float(cell.max_score) for cell in gradebook.find_notebook(lesson, lesson).grade_cells}
-        checks = check_grade_id("")
+        checks = make_check_grade_id("")
         without = {who for who, cells in waiting if any(each.startswith(checks) for each in cells)}
         return _Recorded(handed_in, without, points)
 
@@ -297,7 +297,7 @@ class JudgedAutograde(Autograde):
                 if student not in rows and student not in (self.coursedir.student_id_exclude or "").split(","):
                     rows[student] = self._make_kept_row(gradebook, lesson, student)
             roster = {student.id for student in gradebook.students} if everybody else set()
-            waiting, checks = find_waiting_students(gradebook, lesson), check_grade_id("")
+            waiting, checks = find_waiting_students(gradebook, lesson), make_check_grade_id("")
             again = find_students_to_look_at_again(gradebook, lesson)
         handed_in = {Path(folder).parent.name for folder in self.assignments}
         for student in (roster | set(self._students if everybody else ())) - handed_in:
@@ -307,7 +307,7 @@ class JudgedAutograde(Autograde):
             odd = find_out_of_place(submitted, Lessons(Path(self.coursedir.root)).names)
             rows |= {str(each.student): Row(str(each.student), NOT_GRADED, str(each.problem)) for each in odd}
             for name in filter(breaks_addresses, self._students):
-                self.log.warning("'%s': %s", one_line(name), NO_ADDRESS)
+                self.log.warning("'%s': %s", make_one_line(name), NO_ADDRESS)
             if stray := stray_files(submitted):
                 self.log.warning("%s", stray)
         before = len(self.assignments) - len(self._rows)
@@ -321,7 +321,7 @@ class JudgedAutograde(Autograde):
         notes = self._read_notes(lesson, student)
         with suppress(MissingEntry):
             submission = gradebook.find_submission_notebook(lesson, lesson, student)
-            checks = [grade for grade in submission.grades if grade.cell.name.startswith(check_grade_id(""))]
+            checks = [grade for grade in submission.grades if grade.cell.name.startswith(make_check_grade_id(""))]
             by_hand = any(grade.manual_score is not None for grade in checks)
             if notes.graded or by_hand:
                 earned, worth = sum(grade.score for grade in checks), sum(grade.max_score for grade in checks)
@@ -339,7 +339,7 @@ class JudgedAutograde(Autograde):
         with suppress(MissingEntry), Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             grades = gradebook.find_submission_notebook(lesson, lesson, student).grades
             by_hand = {grade.name for grade in grades if grade.manual_score is not None}
-            return [name for name, cause in waiting.items() if cause and check_grade_id(name) not in by_hand]
+            return [name for name, cause in waiting.items() if cause and make_check_grade_id(name) not in by_hand]
         return []
 
     def _explain_missing(self, lesson: str, student: str) -> str:
@@ -373,4 +373,4 @@ def _may_be(lesson: str, found: FoundFile, lessons: Lessons) -> bool:
 
 def _describe_cause(error: BaseException) -> str:
     cause = getattr(error, "orig", None) or error
-    return one_line(f"{type(cause).__name__}: {cause}")[:300]
+    return make_one_line(f"{type(cause).__name__}: {cause}")[:300]

@@ -14,7 +14,7 @@ from uuid import uuid4
 from exercise_kit.conventions import CODE_STUB, TEXT_STUB
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
-from exercise_kit.files import why_closed
+from exercise_kit.files import explain_closed_folder
 
 TEMPLATES = files("exercise_kit") / "templates"
 OF_CLASS = ".of_class"  # in the root of a class's lessons, what its folder holds beside notebooks and hidden checks
@@ -48,7 +48,7 @@ def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
     """
     directory = directory.resolve()
     checks = lessons_root / "tests" / "hidden"
-    if why := why_closed(lessons_root / "solutions") or why_closed(checks):
+    if why := explain_closed_folder(lessons_root / "solutions") or explain_closed_folder(checks):
         raise ClassFolderError(why)
     notebooks = sorted((lessons_root / "solutions").glob("*.ipynb"))
     if not notebooks:

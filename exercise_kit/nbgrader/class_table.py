@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from exercise_kit.nbgrader.export import look_again
-from exercise_kit.quoting import one_line
+from exercise_kit.quoting import make_one_line
 from exercise_kit.report.terminal import advice, waits
 
 COLUMNS = 120
@@ -37,13 +37,13 @@ def as_text(rows: Iterable[Row]) -> str:
     for heading in ("student", "points", "remarks"):
         table.add_column(heading, justify="right" if heading == "points" else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(one_line(part)) for part in row[:3]))
+        table.add_row(*(Text(make_one_line(part)) for part in row[:3]))
         counts[row.points.lower() if row.points.lower() in counts else "graded"] += 1
     out = StringIO()
     Console(file=out, width=COLUMNS).print(table)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
     counted = [*(f"{n} {what}" for what, n in counts.items()), *waits(waiting)]
-    return "\n".join(["the class in one table", *lines, one_line(", ".join(counted)), *advice(waiting)])
+    return "\n".join(["the class in one table", *lines, make_one_line(", ".join(counted)), *advice(waiting)])
 
 
 def waits_for_a_person(written: Iterable[str], again: Iterable[str]) -> str:

@@ -31,7 +31,7 @@ from nbgrader.utils import compute_checksum
 
 from exercise_kit.conventions import NBGRADER_SCHEMA
 from exercise_kit.nbgrader.written_math import without_live_math
-from exercise_kit.quoting import legible
+from exercise_kit.quoting import make_legible
 
 # the place of a cell in the submitted file, for the step that fills in what the cell printed; no finished page has one
 PLACE = "vit_course_place"
@@ -117,7 +117,7 @@ def _rebuild(cell: NotebookNode, place: object, mark: Mapping[str, Any] | None) 
     metadata: dict[str, Any] = {PLACE: place}
     if mark is not None:
         metadata["nbgrader"] = dict(mark)
-    rebuilt = {"cell_type": kind, "id": cell.get("id"), "source": legible(cell.source), "metadata": metadata}
+    rebuilt = {"cell_type": kind, "id": cell.get("id"), "source": make_legible(cell.source), "metadata": metadata}
     if kind == "code":
         rebuilt |= {"execution_count": None, "outputs": [] if mark else _keep_stills(cell)}
     elif attachments := list_pictures(cell.get("attachments")):

@@ -13,7 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 
-from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, RUBRIC, check_grade_id
+from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, RUBRIC, make_check_grade_id
 from exercise_kit.files import write
 from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.nbgrader.page_head import report_in
@@ -162,7 +162,7 @@ def _read_graded(class_dir: Path, lesson: str, gradebook: Gradebook, student: st
     exercises = tuple(
         (report.name, float(grades[name].score), float(grades[name].max_score))
         for report in reports
-        if (name := check_grade_id(report.name)) in grades
+        if (name := make_check_grade_id(report.name)) in grades
     )
     score, worth = (sum(column) for column in list(zip(*exercises, strict=True))[1:])
     feedback = class_dir / "feedback" / student / lesson / f"{lesson}.html"

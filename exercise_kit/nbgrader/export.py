@@ -15,8 +15,8 @@ from nbgrader.plugins import ExportPlugin
 from exercise_kit.files import write
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, describe_address
 from exercise_kit.nbgrader.scores import LessonScore, read_score
-from exercise_kit.points import in_hundredths
-from exercise_kit.quoting import harmless_cell, one_line
+from exercise_kit.points import round_to_hundredths
+from exercise_kit.quoting import make_harmless_cell, make_one_line
 
 COLUMNS = (
     *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email", "raw_score"),
@@ -49,7 +49,7 @@ class GradesWithFlags(ExportPlugin):
                     folder = Path(course.format_path(course.autograded_directory, student.id, assignment.name))
                     score = read_score(gradebook, assignment.name, student.id, folder / f"{assignment.name}.ipynb")
                     row = _describe_person(student) | {"duedate": assignment.duedate} | make_row(score)
-                    writer.writerow({name: harmless_cell(row.get(name)) for name in COLUMNS})
+                    writer.writerow({name: make_harmless_cell(row.get(name)) for name in COLUMNS})
                     if any(each.score is None for each in score.cells):
                         waiting.setdefault(assignment.name, []).append(student.id)
                     if any(each.again for each in score.cells):
@@ -72,7 +72,7 @@ def _describe_person(student: Any) -> dict[str, Any]:
 
 def describe_not_graded(lesson: str, students: Sequence[str]) -> str:
     """A sentence on those whose points are not complete, which is said wherever points go out."""
-    return one_line(
+    return make_one_line(
         f"{lesson}: not graded yet, and not zero, are answers of {', '.join(students)}: formgrader lists them under "
         "Manual Grading"
     )
@@ -80,7 +80,7 @@ def describe_not_graded(lesson: str, students: Sequence[str]) -> str:
 
 def look_again(students: Iterable[str]) -> str:
     """A clause on those who have points by hand for work that is other work now."""
-    return one_line(
+    return make_one_line(
         f"points by hand for other work than there is now: {', '.join(students)}: look at it in formgrader under "
         "Manual Grading, and give other points or press Resolve"
     )
@@ -90,7 +90,7 @@ def make_row(score: LessonScore) -> dict[str, Any]:
     """The columns that tell of the points of one student in one lesson."""
     points = {"max_score": score.worth, "score": score.score, "raw_score": score.automatic + score.by_hand}
     points |= {"late_submission_penalty": score.penalty, "not_graded_yet": score.not_graded}
-    row: dict[str, Any] = {name: in_hundredths(value) for name, value in points.items()}
+    row: dict[str, Any] = {name: round_to_hundredths(value) for name, value in points.items()}
     row |= {"assignment": score.lesson, "timestamp": score.timestamp}
     if not score.handed_in:
         return row | {"remarks": "nothing handed in"}

@@ -23,7 +23,7 @@ from nbgrader.converters import GenerateFeedback
 from nbgrader.converters.base import BaseConverter, NbGraderException
 
 from exercise_kit.nbgrader.gradebook import GradebookError, is_released, make_engine, refuse_new_gradebook, watch
-from exercise_kit.quoting import legible
+from exercise_kit.quoting import make_legible
 
 PAGES = "nbgrader.server_extensions.formgrader.base"
 _GRADEBOOK = "nbgrader_gradebook"  # in the server's settings: formgrader's own
@@ -80,9 +80,9 @@ class LegibleLog(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Rewrite the record; it always passes."""
-        record.msg, record.args = legible(record.getMessage()), ()
+        record.msg, record.args = make_legible(record.getMessage()), ()
         if record.exc_info:
-            record.exc_text = legible("".join(traceback.format_exception(*record.exc_info)).rstrip())
+            record.exc_text = make_legible("".join(traceback.format_exception(*record.exc_info)).rstrip())
         return True
 
 

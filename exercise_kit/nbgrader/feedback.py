@@ -44,7 +44,7 @@ from exercise_kit.nbgrader.scores import (
     find_students_with_points,
     find_waiting_students,
 )
-from exercise_kit.quoting import legible, one_line
+from exercise_kit.quoting import make_legible, make_one_line
 from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
 
 _TEMPLATES = Path(str(files("exercise_kit") / "templates"))
@@ -112,7 +112,7 @@ def _read_only_cells(lesson: ReleasedLesson) -> dict[str, str]:
     given = {}
     for cell in lesson.cells:
         if cell.role in ("plain", "locked"):
-            shown = legible(cell.source) if cell.code else sanitize_markdown(cell.source)
+            shown = make_legible(cell.source) if cell.code else sanitize_markdown(cell.source)
             found = None if cell.code else _HEADING.search(cell.source)
             given[shown] = found[1].strip("# ") if found else ""
     return given
@@ -237,7 +237,7 @@ class FeedbackPages(GenerateFeedback):
         if again:
             self.log.warning("%s: %s", lesson, look_again(sorted(again)))
         if without := [student for student in sorted(with_points) if self._lacks_page(lesson, student)]:
-            words = one_line(f"{lesson}: graded, and without a page: {', '.join(without)}")
+            words = make_one_line(f"{lesson}: graded, and without a page: {', '.join(without)}")
             self.log.error("%s; first: nbgrader autograde %s", words, lesson)
             raise NbGraderException(words)
 

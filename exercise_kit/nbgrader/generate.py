@@ -19,9 +19,9 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 
-from exercise_kit.files import put
+from exercise_kit.files import write_and_make_folder
 from exercise_kit.nbgrader.gradebook import is_released, read_address, refuse_new_gradebook
-from exercise_kit.quoting import one_line
+from exercise_kit.quoting import make_one_line
 from exercise_kit.submission.released import find_earlier_releases
 
 WAY_ROUND = (
@@ -53,7 +53,7 @@ def explain_refused_change(gradebook: Gradebook, lesson: str, source: Path) -> s
     if new == old:
         return ""
     changes = [f"without {name}" for name in sorted(old - new)] + [f"with {name}" for name in sorted(new - old)]
-    return one_line(WAY_ROUND.format(lesson=lesson, changes=", ".join(changes)))
+    return make_one_line(WAY_ROUND.format(lesson=lesson, changes=", ".join(changes)))
 
 
 def describe_next_steps(class_dir: Path, lesson: str) -> str:
@@ -94,7 +94,7 @@ def keep_release(class_dir: Path, lesson: str) -> None:
         if not kept.is_file():
             # the grader's own folder: its secret lies there too, and a first release comes before the first grading
             (class_dir / ".vit_course").mkdir(exist_ok=True, mode=0o700)
-            put(kept, content)
+            write_and_make_folder(kept, content)
 
 
 class ReleaseAgain(GenerateAssignment):

@@ -22,7 +22,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
-from exercise_kit.quoting import one_line
+from exercise_kit.quoting import make_one_line
 from exercise_kit.submission.released import CONFIG
 
 FILE = "gradebook.db"
@@ -73,7 +73,7 @@ class GradebookError(Exception):
 
     def __init__(self, fault: Fault, where: str, cause: object = "") -> None:
         lines = str(cause).strip().splitlines() or [type(cause).__name__]
-        super().__init__(f"the gradebook {where} {fault.format(cause=one_line(lines[0])[:_LONGEST])}")
+        super().__init__(f"the gradebook {where} {fault.format(cause=make_one_line(lines[0])[:_LONGEST])}")
         self.fault = fault
 
 
@@ -137,8 +137,8 @@ def _parse(address: str) -> URL:
 def describe_address(url: URL) -> str:
     """An address for people: of a file its path, of a server all but the password."""
     if url.drivername.startswith("sqlite"):
-        return one_line(str(url.database))
-    return one_line(unquote(url.difference_update_query(["password"]).render_as_string()))
+        return make_one_line(str(url.database))
+    return make_one_line(unquote(url.difference_update_query(["password"]).render_as_string()))
 
 
 def is_released(class_dir: Path) -> bool:

@@ -33,7 +33,7 @@ from exercise_kit.files import write
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.cleaning import PLACE
 from exercise_kit.nbgrader.handed_in import find_work
-from exercise_kit.quoting import legible, one_line
+from exercise_kit.quoting import make_legible, make_one_line
 from exercise_kit.submission.find import find
 from exercise_kit.submission.flags import MEANINGS, SAME_FILE, explain_flags, flag_same_file
 from exercise_kit.submission.notebook_file import Unreachable
@@ -47,16 +47,18 @@ _BOX = "border-left:4px solid #b58900;background:#fdf6e3;color:#222;padding:0.4e
 
 def make_notes(result: Result, submission: str = "") -> dict[str, Any]:
     """A result's flags and reason, as the notebook's metadata has them, and the digest of what was graded."""
-    beside = [{"flag": each.flag, "exercise": each.exercise, "words": legible(each.words)} for each in result.notes]
+    beside = [
+        {"flag": each.flag, "exercise": each.exercise, "words": make_legible(each.words)} for each in result.notes
+    ]
     graded = result.status == "graded"
     return {
         "graded": graded,
         "submission": submission,
         "waiting": result.waits_for,
         "flags": list(result.flags),
-        "reason": result.reason and legible(result.reason),
+        "reason": result.reason and make_legible(result.reason),
         "beside": beside,
-        "explained": legible("; ".join(explain_flags(result.notes))),
+        "explained": make_legible("; ".join(explain_flags(result.notes))),
     }
 
 
@@ -101,7 +103,7 @@ def read_notes(page: Path) -> Noted:
         notes = metadata.get(NOTES) or {}
         said = (str(notes.get("explained") or ""), str(notes["reason"] or ""))
         waiting = {str(name): str(cause) for name, cause in (notes.get("waiting") or {}).items()}
-        flags, reason = tuple(map(str, notes["flags"])), one_line("; ".join(filter(None, said)))
+        flags, reason = tuple(map(str, notes["flags"])), make_one_line("; ".join(filter(None, said)))
         graded, submission = bool(notes["graded"]), str(notes.get("submission") or "")
         mistakes, points = dict(_list_mistakes(cells)), dict(_list_points(cells))
         return Noted(graded, flags, reason, waiting, finished, submission, mistakes, points)

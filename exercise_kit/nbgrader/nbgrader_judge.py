@@ -25,16 +25,16 @@ from traitlets import Bool, Enum, Integer
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import GradingSettings, make_ungraded
 from exercise_kit.batch.locations import PlaceError, find_place
-from exercise_kit.conventions import check_grade_id
+from exercise_kit.conventions import make_check_grade_id
 from exercise_kit.engine.rendering import REPORT_MIME, render_html
-from exercise_kit.judge.graded_report import compute_earned, graded_report
+from exercise_kit.judge.graded_report import compute_earned_points, make_graded_report
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.nbgrader.autograde import EARLIER, RESULT, SUBMISSION
 from exercise_kit.nbgrader.cleaning import PLACE
 from exercise_kit.nbgrader.earlier import Earlier
 from exercise_kit.nbgrader.grader_notes import NOTES, make_notes
 from exercise_kit.nbgrader.page_head import TOLD
-from exercise_kit.quoting import legible, one_line
+from exercise_kit.quoting import make_legible, make_one_line
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.flags import CELL_TYPE
 
@@ -45,8 +45,8 @@ def as_output(result: ExerciseResult, points: float) -> dict[str, Any]:
     The HTML needs no style sheet and no script, and everything of the student's in it is escaped.
     """
     data = {
-        "text/plain": repr(float(compute_earned(result, points))),
-        "text/html": render_html(graded_report(result, points)),
+        "text/plain": repr(float(compute_earned_points(result, points))),
+        "text/html": render_html(make_graded_report(result, points)),
         REPORT_MIME: result.as_dict(),
     }
     return {"output_type": "execute_result", "execution_count": None, "metadata": {}, "data": data}
@@ -110,7 +110,7 @@ class SaveGrades(SaveAutoGrades):
         comment = self.gradebook.find_comment(name, self.notebook_id, self.assignment_id, self.student_id)
         # nbgrader's own would be that there is no response
         comment.auto_comment = (
-            f"Not graded, no points: {legible(result.reason or '')}." if self._is_zero(result) else None
+            f"Not graded, no points: {make_legible(result.reason or '')}." if self._is_zero(result) else None
         )
         self.gradebook.db.commit()
 
@@ -122,13 +122,13 @@ class SaveGrades(SaveAutoGrades):
 def _is_waiting(cell: NotebookNode, result: Result | None) -> bool:
     """Say whether a check's cell belongs to an exercise that is not graded yet."""
     waiting = result.waiting if result else ()
-    return cell.metadata["nbgrader"]["grade_id"] in {check_grade_id(each.name) for each in waiting}
+    return cell.metadata["nbgrader"]["grade_id"] in {make_check_grade_id(each.name) for each in waiting}
 
 
 def _is_retyped(cell: NotebookNode, result: Result | None) -> bool:
     """Say whether the answer that a check is about had been turned into another type of cell."""
     notes = result.notes if result else ()
-    names = {check_grade_id(each.exercise) for each in notes if each.flag == CELL_TYPE}
+    names = {make_check_grade_id(each.exercise) for each in notes if each.flag == CELL_TYPE}
     return cell.metadata["nbgrader"]["grade_id"] in names
 
 
@@ -192,7 +192,7 @@ class JudgeNotebook(NbGraderPreprocessor):
     def _leave_ungraded(self, notebook: NotebookNode, resources: dict[str, Any], result: Result) -> None:
         reason = result.reason or "the judge gave no reason"
         self._require_saver(reason)
-        self.log.error("%s: NOT GRADED: %s", resources["nbgrader"]["student"], one_line(reason))
+        self.log.error("%s: NOT GRADED: %s", resources["nbgrader"]["student"], make_one_line(reason))
         resources["nbgrader"][UNGRADED] = result
         mark_ungraded(notebook, result)
 
@@ -278,7 +278,7 @@ GRADER_CACHES = GraderCaches()
 
 def _fill(notebook: NotebookNode, result: Result) -> None:
     printed = {run.index: [dict(output) for output in run.outputs] for run in result.runs}
-    judged = {check_grade_id(exercise.name): exercise for exercise in result.exercises}
+    judged = {make_check_grade_id(exercise.name): exercise for exercise in result.exercises}
     for cell in notebook.cells:
         place, mark = cell.metadata.pop(PLACE, None), cell.metadata.get("nbgrader", {})
         if cell.cell_type != "code":

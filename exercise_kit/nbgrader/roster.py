@@ -15,7 +15,7 @@ from nbgrader.api import Gradebook
 from sqlalchemy.exc import SQLAlchemyError
 
 from exercise_kit.nbgrader.gradebook import GradebookError, is_released, make_engine, read_address, refuse_new_gradebook
-from exercise_kit.quoting import one_line
+from exercise_kit.quoting import make_one_line
 from exercise_kit.submission.notebook_file import Unreadable, read_bytes
 from exercise_kit.submission.released import SUBMITTED
 
@@ -69,7 +69,7 @@ def read_roster(path: Path) -> Roster:
         raise RosterError(f"{path} is no roster: {error}; {ADVICE}") from None
     columns = _find_columns(rows[0])
     if "id" not in columns:
-        found = ", ".join(map(one_line, rows[0]))
+        found = ", ".join(map(make_one_line, rows[0]))
         raise RosterError(f"{path} has no column 'id' in its first line, which is: {found}; {ADVICE}")
     students: dict[str, Student] = {}
     problems = list(_fill(students, rows, columns))
@@ -111,7 +111,7 @@ def _fill(students: dict[str, Student], rows: list[list[str]], columns: dict[str
         if not who:
             yield f"line {number} has no id: left out"
         elif who in (".", "..") or "/" in who or "\0" in who or not who.isprintable():
-            yield f"line {number}: {one_line(who)!r} cannot be the name of a folder: left out"
+            yield f"line {number}: {make_one_line(who)!r} cannot be the name of a folder: left out"
         elif breaks_addresses(who):
             yield f"line {number}: '{who}': {NO_ADDRESS}: left out"
         elif who in students:

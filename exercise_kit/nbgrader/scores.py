@@ -20,7 +20,7 @@ from nbgrader.api import (
     SubmittedNotebook,
 )
 
-from exercise_kit.conventions import check_grade_id
+from exercise_kit.conventions import make_check_grade_id
 from exercise_kit.nbgrader.grader_notes import Noted, read_notes
 
 
@@ -124,7 +124,7 @@ def _list_cells(notebook: Any) -> Iterator[CellScore]:
         has_points = grade.auto_score is not None or grade.manual_score is not None
         score = round(float(grade.score), 4) if has_points else None
         by_hand, listed = grade.manual_score is not None, bool(grade.needs_manual_grade)
-        answer = grade.name.removeprefix(check_grade_id(""))  # a comment stands at the answer, points at its check
+        answer = grade.name.removeprefix(make_check_grade_id(""))  # a comment stands at the answer, points at its check
         comment = comments.get(answer, "")
         yield CellScore(grade.name, score, float(grade.max_score), by_hand, listed, comment)
 

@@ -30,7 +30,7 @@ from exercise_kit.conventions import TEXT_STUB
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.nbgrader.cleaning import PLACE, list_pictures, make_still_outputs, rename_ids
 from exercise_kit.nbgrader.exchange import SECRET, TIMESTAMP
-from exercise_kit.quoting import one_line
+from exercise_kit.quoting import make_one_line
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.notebook_file import SubmittedCell, Unreadable, read_bytes
 from exercise_kit.submission.parse import OpenedSubmission, open_answers
@@ -78,11 +78,11 @@ def remove_links(folder: Path) -> None:
                     continue
                 what = "no file"
                 if stat.S_ISLNK(kind):
-                    what = f"a link to '{one_line(os.readlink(path))}', which is not the student's"
+                    what = f"a link to '{make_one_line(os.readlink(path))}', which is not the student's"
                 _remove(path)
-                get_logger().warning("'%s' is %s: removed", one_line(str(path)), what)
+                get_logger().warning("'%s' is %s: removed", make_one_line(str(path)), what)
             except OSError as error:
-                get_logger().error("'%s' cannot be removed: %s", one_line(str(path)), error.strerror)
+                get_logger().error("'%s' cannot be removed: %s", make_one_line(str(path)), error.strerror)
 
 
 def _remove(path: Path) -> None:
@@ -99,7 +99,7 @@ def set_timestamp_aside(file: Path) -> None:
         if os.path.lexists(file):
             parse_utc(read_bytes(file, MOST_BYTES_OF_TIME).decode().strip())
     except Exception:  # whatever dateutil, the calendar and the file system have against it
-        get_logger().warning("'%s' holds no time, and is set aside", one_line(str(file)))
+        get_logger().warning("'%s' holds no time, and is set aside", make_one_line(str(file)))
         with suppress(OSError):
             file.rename(file.with_name(f"{TIMESTAMP}.unreadable"))
 
@@ -110,7 +110,7 @@ def set_secret_aside(file: Path) -> None:
         if os.path.lexists(file) and not _SECRET.fullmatch(read_bytes(file, MOST_BYTES_OF_TIME).decode()):
             raise ValueError
     except (OSError, ValueError, Unreadable):
-        get_logger().warning("'%s' is not nbgrader's, and is set aside", one_line(str(file)))
+        get_logger().warning("'%s' is not nbgrader's, and is set aside", make_one_line(str(file)))
         with suppress(OSError):
             file.rename(file.with_name(f"{SECRET}.unreadable"))
 

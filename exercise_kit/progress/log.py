@@ -66,15 +66,15 @@ class LogError(Exception):
 def is_on() -> bool:
     """Say whether something is noted in a file here."""
     by_nbgrader = "NBGRADER_EXECUTION" in os.environ
-    return is_in_notebook_kernel() and not by_nbgrader and not is_switched_off()
+    return is_in_notebook_kernel() and not by_nbgrader and not is_log_switched_off()
 
 
-def is_switched_off() -> bool:
+def is_log_switched_off() -> bool:
     """Say whether the student, or a test, does not want a file."""
     return os.environ.get(SWITCH, "").strip().lower() in ("off", "0", "no", "false")
 
 
-def place() -> Path:
+def find_log_file() -> Path:
     """The file of the student who works here."""
     try:
         return own_folder.find_own_folder() / FILE
@@ -93,10 +93,10 @@ def note(kind: str, **fields: object) -> None:
     _watch_cells()
     path = Path(FILE)
     try:
-        path = place()
+        path = find_log_file()
         if "lesson" not in event and (lesson := _guess_lesson()):
             event["lesson"] = lesson
-        _mend(path)
+        _repair_log(path)
         _append(path, [event])
     except OSError as error:
         _in_memory.append(event)
@@ -112,9 +112,9 @@ def read_events_here() -> Log:
     log = Log(())
     if is_on():
         with suppress(OSError):
-            _mend(place())
+            _repair_log(find_log_file())
         with suppress(LogError, OSError):
-            log = read(place())
+            log = read(find_log_file())
     events = sorted((*log.events, *_in_memory), key=lambda each: float(each["t"]))
     return Log(tuple(events), log.unreadable)
 
@@ -151,7 +151,7 @@ def delete(path: Path) -> list[Path]:
     return found
 
 
-def noting(check: Callable[_Arguments, Report]) -> Callable[_Arguments, Report]:
+def note_report_in_log(check: Callable[_Arguments, Report]) -> Callable[_Arguments, Report]:
     """Decorate a check that returns a report: the report of a graded cell is noted.
 
     Without points it is a demonstration, a bug hunt or a trial, and none of the log's business.
@@ -171,10 +171,10 @@ def _note_report(report: Report) -> None:
     if known := course().exercises.get(report.exercise):
         mistakes = list(report.misconceptions)
         facts = {"exercise": known.name, "points": report.points, "share": round(report.fraction, 4)}
-        note("check", lesson=known.lesson, **facts, state=_name_state(report), mistakes=mistakes)
+        note("check", lesson=known.lesson, **facts, state=_classify_report(report), mistakes=mistakes)
 
 
-def _name_state(report: Report) -> str:
+def _classify_report(report: Report) -> str:
     """Name the state of an exercise: "passed", "judged" (the rest waits for the judge), "failed", "unwritten"."""
     if report.problem or not report.complete or all(each.unwritten for each in report.results):
         return "unwritten"
@@ -223,7 +223,7 @@ def _append(path: Path, events: list[Event]) -> None:
 _mended: set[Path] = set()
 
 
-def _mend(path: Path) -> None:
+def _repair_log(path: Path) -> None:
     """Once for each file: where lines cannot be read, go on in a new one with the rest, and keep the old beside it."""
     if path in _mended:
         return
@@ -258,9 +258,9 @@ def _watch_cells() -> None:
     """From now on, note that cells are run: what is read and tried between two checks is time spent, too."""
     from IPython.core.getipython import get_ipython
 
-    get_ipython().events.register("post_run_cell", _mark)  # type: ignore[union-attr]  # there is one: `is_on`
+    get_ipython().events.register("post_run_cell", _note_activity)  # type: ignore[union-attr]  # there is one: `is_on`
 
 
-def _mark(_: object = None) -> None:
+def _note_activity(_: object = None) -> None:
     if time.monotonic() - _last_note > _BETWEEN_MARKS and is_on():
         note("active")

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from exercise_kit.engine.compare import kind_of
+from exercise_kit.engine.compare import describe_kind
 from exercise_kit.engine.rendering import is_in_notebook_kernel, render_html_section, render_paragraph
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.progress.log import Event, note, read_events_here
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 
 Value = int | float | str
 _LONGEST, _LARGEST = 120, 1e300
@@ -70,7 +70,7 @@ def predict(name: str, guess: object = ..., choices: tuple[str, ...] = ()) -> No
         guess: a number, or one of the choices; `...` as long as there is none.
         choices: what there is to choose from, where no number is asked for.
     """
-    if not _is_name(name):
+    if not _is_valid_name(name):
         return
     known = read_predictions(read_events_here().events).get(name, Prediction())
     value = _read_value(guess)
@@ -79,23 +79,30 @@ def predict(name: str, guess: object = ..., choices: tuple[str, ...] = ()) -> No
     elif choices:
         value = None
     elif isinstance(value, str):
-        value = _number_in(value)
+        value = _parse_number(value)
     if value is None:
-        kept = f" Until then it stays {_format(known.guess)}." if known.guess is not None and guess is not ... else ""
+        kept = (
+            f" Until then it stays {_format_value(known.guess)}."
+            if known.guess is not None and guess is not ...
+            else ""
+        )
         print(
             _ask_for_guess(guess, choices) + kept
             if guess is not ... or known.guess is None
-            else _describe_standing(known)
+            else _describe_guess_so_far(known)
         )
         return
     if not known.compared and value != known.guess:
         note("guess", name=name, guess=value)
-        before = "" if known.guess is None else f" (It was {_format(known.guess)}.)"
-        print(f"Your guess: {_format(value)}.{before} Run on, and see.")
+        before = "" if known.guess is None else f" (It was {_format_value(known.guess)}.)"
+        print(f"Your guess: {_format_value(value)}.{before} Run on, and see.")
     elif value == known.guess:
-        print(_describe_standing(known))
+        print(_describe_guess_so_far(known))
     else:
-        print(f"You have seen that it is {_format(known.result)}, so your first guess stays: {_format(known.guess)}.")
+        print(
+            f"You have seen that it is {_format_value(known.result)}, "
+            f"so your first guess stays: {_format_value(known.guess)}."
+        )
 
 
 def reveal(name: str, actual: object, within: float | None = None) -> None:
@@ -107,26 +114,28 @@ def reveal(name: str, actual: object, within: float | None = None) -> None:
         within: how far off a number may be and still be right; None: a whole number not at all, another by a tenth.
     """
     value = _read_value(actual)
-    if not _is_name(name):
+    if not _is_valid_name(name):
         return
     if value is None:
-        print(f"reveal({quoted(name)}) needs a number or a text, and this is {kind_of(actual)}.")
+        print(f"reveal({quote_first_line(name)}) needs a number or a text, and this is {describe_kind(actual)}.")
         return
     known = read_predictions(read_events_here().events).get(name, Prediction())
-    right = None if known.guess is None else _is_right(known.guess, value, within)
+    right = None if known.guess is None else _is_guess_right(known.guess, value, within)
     if not known.compared and (known.guess is not None or value != known.result):
         note("result", name=name, result=value, right=right)
     if known.guess is None:
-        _show("Guess first: replace the dots above, run both cells.", None, f"The answer is {_format(value)}.")
+        _show_sentence(
+            "Guess first: replace the dots above, run both cells.", None, f"The answer is {_format_value(value)}."
+        )
     else:
-        _show(_describe_comparison(known.guess, value, right, within), right)
+        _show_sentence(_describe_comparison(known.guess, value, right, within), right)
 
 
-def _is_name(name: object) -> bool:
+def _is_valid_name(name: object) -> bool:
     """Say whether a prediction can be called that; says so where not."""
     if isinstance(name, str) and 0 < len(name) <= _LONGEST:
         return True
-    print(f'The name of the prediction comes first, in quotes, as "softmax-rows". This is {kind_of(name)}.')
+    print(f'The name of the prediction comes first, in quotes, as "softmax-rows". This is {describe_kind(name)}.')
     return False
 
 
@@ -145,7 +154,7 @@ def _read_value(given: object) -> Value | None:
     return words if 0 < len(words) <= _LONGEST else None
 
 
-def _number_in(text: str) -> Value:
+def _parse_number(text: str) -> Value:
     """The number that a text is, as "256", "25 %" and "1,000" are; other texts as they are."""
     try:
         number = float(text.removesuffix("%").replace(",", ""))
@@ -158,7 +167,7 @@ def _has_same_words(one: str, other: str) -> bool:
     return " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
 
 
-def _is_right(guess: Value, actual: Value, within: float | None) -> bool | None:
+def _is_guess_right(guess: Value, actual: Value, within: float | None) -> bool | None:
     """Say whether a guess is right; None where the one is a number and the other a text."""
     if isinstance(guess, str) and isinstance(actual, str):
         return _has_same_words(guess, actual)
@@ -176,32 +185,31 @@ def _ask_for_guess(guess: object, choices: tuple[str, ...]) -> str:
         wanted = f"{', '.join(first)} or {last}" if first else last
     if guess is ...:
         return f"No guess yet: put {wanted} in the place of the three dots, and run this cell again."
-    return f"A guess is {wanted} here, and this is {kind_of(guess)}."
+    return f"A guess is {wanted} here, and this is {describe_kind(guess)}."
 
 
-def _describe_standing(known: Prediction) -> str:
+def _describe_guess_so_far(known: Prediction) -> str:
     if not known.compared:
-        return f"Your guess: {_format(known.guess)}. Run on, and see."
-    return f"Your guess was {_format(known.guess)}, and it is {_format(known.result)}."
+        return f"Your guess: {_format_value(known.guess)}. Run on, and see."
+    return f"Your guess was {_format_value(known.guess)}, and it is {_format_value(known.result)}."
 
 
 def _describe_comparison(guess: Value, actual: Value, right: bool | None, within: float | None) -> str:
-    said = f"You said {_format(guess)}, "
+    said = f"You said {_format_value(guess)}, "
     if right is None:
         kinds = "a text" if isinstance(guess, str) else "a number", "a text" if isinstance(actual, str) else "a number"
-        return (
-            f"Your guess was {kinds[0]}, and {kinds[1]} was asked for, so this does not count. It is {_format(actual)}."
-        )
+        shown = _format_value(actual)
+        return f"Your guess was {kinds[0]}, and {kinds[1]} was asked for, so this does not count. It is {shown}."
     if isinstance(guess, str) or isinstance(actual, str):
-        return f"{said}and so it is." if right else f"{said}and it is {_format(actual)}."
+        return f"{said}and so it is." if right else f"{said}and it is {_format_value(actual)}."
     if guess == actual:
         return f"{said}and so it is."
-    off = f"{_format(abs(guess - actual), 2)} too {'high' if guess > actual else 'low'}"
-    near = f", and right: that is within {_format(within)}" if within else ", and near enough to be right"
-    return f"{said}it is {_format(actual)}: {off}{near if right else ''}."
+    off = f"{_format_value(abs(guess - actual), 2)} too {'high' if guess > actual else 'low'}"
+    near = f", and right: that is within {_format_value(within)}" if within else ", and near enough to be right"
+    return f"{said}it is {_format_value(actual)}: {off}{near if right else ''}."
 
 
-def _format(value: Value | None, digits: int = 4) -> str:
+def _format_value(value: Value | None, digits: int = 4) -> str:
     """A number as people write it, with thousands apart; a text in quotes."""
     if isinstance(value, str):
         return f'"{value}"'
@@ -212,7 +220,7 @@ def _format(value: Value | None, digits: int = 4) -> str:
     return f"{value:,.0f}" if 10**digits <= abs(value) < 1e15 else f"{value:.{digits}g}"
 
 
-def _show(words: str, right: bool | None, folded: str = "") -> None:
+def _show_sentence(words: str, right: bool | None, folded: str = "") -> None:
     """Show a sentence: with an edge in the color of a verdict in a notebook, as text elsewhere.
 
     What is folded opens with a click in a notebook.

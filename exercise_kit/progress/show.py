@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 from exercise_kit.engine.course import course
-from exercise_kit.engine.rendering import render_html_section, render_paragraph, render_rich
+from exercise_kit.engine.rendering import render_html_section, render_inline_markup, render_paragraph
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.palette import BACKGROUND, BLUE, EMPTY, GRAY, INK, ORANGE
-from exercise_kit.points import in_digits
+from exercise_kit.points import format_points
 from exercise_kit.progress.summary import LessonProgress, Progress
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _make_row(lesson: LessonProgress) -> tuple[str, ...]:
     return (
         f"{lesson.name} · core" if lesson.core else lesson.name,
         done,
-        f"{in_digits(lesson.earned)} of {in_digits(lesson.worth)}",
+        f"{format_points(lesson.earned)} of {format_points(lesson.worth)}",
         f"{round(lesson.seconds / 60)} / {lesson.minutes}" if lesson.begun else f"– / {lesson.minutes}",
         f"{lesson.right} of {lesson.guesses}" if lesson.guesses else "–",
         f"{lesson.mended} of {lesson.met}" if lesson.met else "–",
@@ -66,7 +66,7 @@ def write_headline(progress: Progress) -> str:
     done = sum(len(each.done) for each in progress.lessons)
     count = done + sum(len(each.to_do) for each in progress.lessons)
     core = _describe_core(progress)
-    points = f"{in_digits(progress.total('earned'))} of {in_digits(progress.total('worth'))} points"
+    points = f"{format_points(progress.total('earned'))} of {format_points(progress.total('worth'))} points"
     return f"{done} of {count} exercises done{core}, {points}, {format_duration(progress.total('seconds'))}."
 
 
@@ -88,20 +88,23 @@ def write_sentences(progress: Progress) -> list[str]:
         f"Predictions: {right} of {guesses} right{lesson}." if guesses else "",
         f"Mistakes the checks named: {met}, {repaired}." if met else "",
     )
-    return [*filter(None, (progress.next, *facts, *describe_assembled(progress))), *_closing(progress)]
+    return [
+        *filter(None, (progress.next, *facts, *describe_assembled_parts(progress))),
+        *_list_closing_sentences(progress),
+    ]
 
 
-def describe_assembled(progress: Progress) -> Iterator[str]:
+def describe_assembled_parts(progress: Progress) -> Iterator[str]:
     """A sentence for each thing that students put together: how many of its parts are theirs."""
     for name, parts in course().assembled.items():
         yield f"{name}: {len(progress.parts.intersection(parts))} of {len(parts)} parts are yours."
 
 
-def _closing(progress: Progress) -> list[str]:
+def _list_closing_sentences(progress: Progress) -> list[str]:
     return [*(f"{each}." for each in progress.highlights), *progress.remarks]
 
 
-def make_table(progress: Progress) -> Table:
+def make_progress_table(progress: Progress) -> Table:
     """The lessons for a terminal."""
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for number, name in enumerate(_COLUMNS):
@@ -111,7 +114,7 @@ def make_table(progress: Progress) -> Table:
     return drawn
 
 
-def as_text(progress: Progress) -> str:
+def render_as_text(progress: Progress) -> str:
     """The progress in columns, as plain text."""
     stream = io.StringIO()
     console = Console(file=stream, width=_WIDTH, highlight=False, color_system=None, force_jupyter=False)
@@ -125,14 +128,16 @@ def show(progress: Progress, console: Console) -> None:
     for sentence in write_sentences(progress):
         console.print(sentence.replace("`", ""), markup=False)
     console.print()
-    console.print(make_table(progress))
+    console.print(make_progress_table(progress))
     console.print()
     console.print(_NOTE, markup=False, style="dim")
 
 
-def as_html(progress: Progress) -> str:
+def render_as_html(progress: Progress) -> str:
     """The progress for a notebook; at the end of the course with its card."""
-    head = "".join(f'<th scope="col" style="{_align(number)}">{name}</th>' for number, name in enumerate(_COLUMNS))
+    head = "".join(
+        f'<th scope="col" style="{_write_cell_style(number)}">{name}</th>' for number, name in enumerate(_COLUMNS)
+    )
     body = "".join(
         _render_row(cells, lesson, lesson.name == progress.here)
         for cells, lesson in zip(make_rows(progress), progress.lessons, strict=True)
@@ -140,7 +145,7 @@ def as_html(progress: Progress) -> str:
     label = write_headline(progress)
     drawn = f'<table style="border-collapse:collapse;margin:0.6em 0"><thead><tr>{head}</tr></thead>{body}</table>'
     drawn = f'<div style="overflow-x:auto">{drawn}</div>'  # on a phone it scrolls
-    words = "".join(render_paragraph(render_rich(each)) for each in write_sentences(progress))
+    words = "".join(render_paragraph(render_inline_markup(each)) for each in write_sentences(progress))
     note = f'<p style="margin:0;opacity:0.75"><small>{_NOTE}</small></p>'
     card = _render_picture(progress) if progress.complete else ""
     text = render_paragraph(f"<strong>{escape(label)}</strong>") + words
@@ -153,12 +158,12 @@ def _render_row(cells: tuple[str, ...], lesson: LessonProgress, is_here: bool) -
     here = ' aria-current="true"' if is_here else ""
     name, *others = map(escape, cells)
     title = f' title="{escape(lesson.title, quote=True)}"' if lesson.title else ""
-    first = f'<th scope="row"{title} style="{_align(0)};font-weight:inherit">{name}</th>'
-    rest = "".join(f'<td style="{_align(1)}">{each}</td>' for each in others)
+    first = f'<th scope="row"{title} style="{_write_cell_style(0)};font-weight:inherit">{name}</th>'
+    rest = "".join(f'<td style="{_write_cell_style(1)}">{each}</td>' for each in others)
     return f'<tr{here} style="{weight}background:none">{first}{rest}</tr>'
 
 
-def _align(column: int) -> str:
+def _write_cell_style(column: int) -> str:
     return f"{_CELL};text-align:{'right' if column else 'left'}"
 
 
@@ -207,7 +212,7 @@ def _draw_card_frame() -> Patch:
 def _list_card_numbers(progress: Progress) -> list[tuple[str, str]]:
     guesses, right = int(progress.total("guesses")), int(progress.total("right"))
     met, mended = int(progress.total("met")), int(progress.total("mended"))
-    earned, worth = in_digits(round(progress.total("earned"))), in_digits(progress.total("worth"))
+    earned, worth = format_points(round(progress.total("earned"))), format_points(progress.total("worth"))
     return [
         (f"{earned} / {worth}", "points, by the checks"),
         (format_duration(progress.total("seconds")), "at work"),

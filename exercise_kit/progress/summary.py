@@ -121,16 +121,16 @@ class Progress:
         return draw_card(self)
 
     def __str__(self) -> str:
-        from exercise_kit.progress.show import as_text
+        from exercise_kit.progress.show import render_as_text
 
-        return as_text(self)
+        return render_as_text(self)
 
     __repr__ = __str__
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
-        from exercise_kit.progress.show import as_html
+        from exercise_kit.progress.show import render_as_html
 
-        return {"text/plain": str(self), "text/html": as_html(self)}
+        return {"text/plain": str(self), "text/html": render_as_html(self)}
 
 
 def progress(*given: object) -> Progress:
@@ -145,8 +145,8 @@ def progress(*given: object) -> Progress:
     if given:
         print("Write `progress()`, with nothing in the brackets: it shows all lessons.")
     known = log.read_events_here()
-    here = next((each["lesson"] for each in reversed(known.events) if _is_here(each)), None)
-    return summarize(known.events, log.place().parent, here, _list_remarks(known.unreadable))
+    here = next((each["lesson"] for each in reversed(known.events) if _is_of_this_session(each)), None)
+    return summarize_events(known.events, log.find_log_file().parent, here, _list_remarks(known.unreadable))
 
 
 def read_progress(folder: Path) -> Progress:
@@ -156,10 +156,10 @@ def read_progress(folder: Path) -> Progress:
         log.LogError: its log cannot be read.
     """
     known = log.read(folder / log.FILE)
-    return summarize(known.events, folder, None, _list_remarks(known.unreadable))
+    return summarize_events(known.events, folder, None, _list_remarks(known.unreadable))
 
 
-def summarize(
+def summarize_events(
     events: Sequence[log.Event], folder: Path, here: str | None = None, remarks: tuple[str, ...] = ()
 ) -> Progress:
     """Return what a log says.
@@ -170,7 +170,7 @@ def summarize(
         here: the lesson of the notebook that asks.
         remarks: sentences to be shown with it.
     """
-    placed = _with_lessons(events)
+    placed = _add_lessons_to_events(events)
     found = read_predictions(tuple(events))
     lesson_of = {each["name"]: each["lesson"] for each in placed if "name" in each and each["lesson"]}
     lessons = []
@@ -189,18 +189,18 @@ def _list_lessons(worked_on: Collection[str]) -> list[str]:
     return [name for name in every if _read_outline().get(name, {}).get("core") or name in worked_on]
 
 
-def _is_here(event: log.Event) -> bool:
+def _is_of_this_session(event: log.Event) -> bool:
     return event["s"] == log.session_name() and event.get("lesson") in course().lessons
 
 
 def _list_remarks(unreadable: int) -> tuple[str, ...]:
     lines = "1 line" if unreadable == 1 else f"{unreadable} lines"
-    off = f"Nothing is noted: {log.SWITCH} is off." if log.is_switched_off() else ""
+    off = f"Nothing is noted: {log.SWITCH} is off." if log.is_log_switched_off() else ""
     unread = f"{lines} of {log.FILE} cannot be read, and {'is' if unreadable == 1 else 'are'} passed over."
     return tuple(filter(None, (unread if unreadable else "", off)))
 
 
-def _with_lessons(events: Sequence[log.Event]) -> list[log.Event]:
+def _add_lessons_to_events(events: Sequence[log.Event]) -> list[log.Event]:
     """The events, each with its lesson: that of the check before it in the same kernel, or of the first one there."""
     current: dict[str, str] = {}
     for event in reversed(events):

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from exercise_kit.engine.class_exercises import get_files_in_use, use_class_here
+from exercise_kit.engine.class_exercises import get_class_files_in_use, use_class_by_default
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.hidden_checks import HiddenChecksError
-from exercise_kit.hidden_checks.checks import HiddenChecks, reference_student
+from exercise_kit.hidden_checks.checks import HiddenChecks, make_reference_student
 from exercise_kit.judge.judge import Judge
 from exercise_kit.judge.result import Result
 from exercise_kit.sandbox.devices import list_missing_protections, resolve_device
@@ -33,7 +33,7 @@ class _Shared:
 
     def __init__(self, config: pytest.Config) -> None:
         handed_in = config.getoption("submission", None)
-        use_class_here(lambda: find_current_class([Path(handed_in)] if handed_in else ()))
+        use_class_by_default(lambda: find_current_class([Path(handed_in)] if handed_in else ()))
         self.seed = str(config.getoption("probe_seed", "0")).encode()
         self.device = config.getoption("device", None)
         self.limits = Limits().on(resolve_device(self.device or "cpu") if handed_in else "cpu")
@@ -121,7 +121,7 @@ class _Asked(pytest.Item):
             return
         for device in shared.devices(self.check):
             checks = shared.checks(self.path.parent, device)
-            outcome = checks.evaluate(self.exercise, self.check, reference_student(self.exercise), shared.seed)
+            outcome = checks.evaluate(self.exercise, self.check, make_reference_student(self.exercise), shared.seed)
             if outcome.broke:
                 pytest.fail("\n".join(filter(None, (outcome.broke, outcome.log))), pytrace=False)
             self._tell(outcome.result.verdict, "\n".join(filter(None, (outcome.result.message, outcome.log))))
@@ -163,7 +163,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def _read_submission(path: Path, device: str) -> Submission:
     if list_missing_protections(device):
         raise ValueError("this machine has no sandbox for a student's code; 'vit-course doctor' says what is missing")
-    lessons = Lessons(get_files_in_use().folder)
+    lessons = Lessons(get_class_files_in_use().folder)
     handed_in = find([path], lessons.names)
     if len(handed_in) != 1:
         raise ValueError(f"{path} is not one submission: name a notebook, or a .py file with an exercise's names")

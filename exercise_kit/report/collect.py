@@ -17,7 +17,7 @@ from pathlib import Path
 from exercise_kit.batch.locations import Place, PlaceError, find_place
 from exercise_kit.batch.result_cache import Store, TamperedResult, list_key_prefixes
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.judge.result import VERSION, Result, with_waiting
+from exercise_kit.judge.result import VERSION, Result, tell_what_waits
 from exercise_kit.report.manual_grading import ManualGrading, read_gradebook
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.flags import SAME_FILE, flag_same_file
@@ -241,7 +241,7 @@ class _Finder:
         found, keys = kept.result, kept.keys
         flags = dict.fromkeys((*handed_in.flags, *kept.flags, *found.flags))
         reason = "; ".join(filter(None, (kept.reason, found.reason))) or None
-        result = with_waiting(replace(found, runs=(), path=str(handed_in.path), flags=tuple(flags), reason=reason))
+        result = tell_what_waits(replace(found, runs=(), path=str(handed_in.path), flags=tuple(flags), reason=reason))
         files = tuple(filter(None, content.split("/")[1:]))
         work = SubmittedWork(
             handed_in.path, handed_in.student, lesson.name, self._state(found, keys, lesson), result, result.reason

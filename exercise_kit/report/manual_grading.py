@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.conventions import check_grade_id
-from exercise_kit.quoting import one_line
+from exercise_kit.conventions import make_check_grade_id
+from exercise_kit.quoting import make_one_line
 
 _GRADES = """
 SELECT assignment.name, base_cell.name, submitted_assignment.student_id,
@@ -119,13 +119,13 @@ def read_gradebook(class_dir: Path, lesson: str | None = None) -> ManualGrading 
     except GradebookError as error:
         return ManualGrading(problem=str(error))
     except SQLAlchemyError as error:
-        return ManualGrading(problem=one_line(str(error.__cause__ or error)))
+        return ManualGrading(problem=make_one_line(str(error.__cause__ or error)))
     names = tuple(str(part) for row in students for part in row if part)
     return ManualGrading(_list_questions(grades), names, None, tuple(str(row[0]) for row in students), _by_hand(grades))
 
 
 def _is_code(cell: str) -> bool:
-    return cell.startswith(check_grade_id(""))
+    return cell.startswith(make_check_grade_id(""))
 
 
 def _list_questions(grades: Iterable[Any]) -> tuple[Question, ...]:

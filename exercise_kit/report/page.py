@@ -14,11 +14,11 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from exercise_kit.engine.compare import listed
+from exercise_kit.engine.compare import join_names
 from exercise_kit.engine.in_training import read_what_was_trained
-from exercise_kit.engine.rendering import render_rich
+from exercise_kit.engine.rendering import render_inline_markup
 from exercise_kit.files import write
-from exercise_kit.quoting import legible
+from exercise_kit.quoting import make_legible
 from exercise_kit.report.answers import BINS, CheckTally, ExerciseTally, Lost
 from exercise_kit.report.collect import ClassWork, ReportError, State, gather
 from exercise_kit.report.examples import Anonymizer, Example, Examples
@@ -113,8 +113,8 @@ def _describe_results(found: Tally) -> str:
     (least, hardest), (most, easiest) = groups[0], groups[-1]
     were = "was" if len(hardest) == 1 else "were"
     return (
-        f"{sentence}; hardest {were} {listed(hardest)}, with {least} in the mean, "
-        f"and easiest {listed(easiest)}, with {most}."
+        f"{sentence}; hardest {were} {join_names(hardest)}, with {least} in the mean, "
+        f"and easiest {join_names(easiest)}, with {most}."
     )
 
 
@@ -221,7 +221,7 @@ def load_templates() -> Environment:
         "points": format_points,
         "signed": with_sign,
         "plural": format_count,
-        "rich": lambda text: Markup(render_rich(legible(text))),
+        "rich": lambda text: Markup(render_inline_markup(make_legible(text))),
         "median": median,
         "indent": lambda line: len(line) - len(line.lstrip()),
     }
@@ -229,7 +229,7 @@ def load_templates() -> Environment:
 
 
 def _make_legible(value: Any) -> Any:
-    return legible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return make_legible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _collect_student_names(work: ClassWork) -> set[str]:

@@ -18,8 +18,8 @@ from typing import Any
 from copydetect.utils import filter_code, get_token_coverage, hashed_kgrams, highlight_overlap
 
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.files import put, write
-from exercise_kit.quoting import legible
+from exercise_kit.files import write, write_and_make_folder
+from exercise_kit.quoting import make_legible
 from exercise_kit.report.page import load_templates
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.notebook_file import Unreadable
@@ -120,10 +120,10 @@ def export(found: dict[str, tuple[ReleasedLesson, list[Text]]], folder: Path) ->
         raise SimilarityError(f"{folder} exists and is not empty; name a new folder")
     for lesson, texts in found.values():
         base_code = read_base_code(lesson).encode("utf-8", "backslashreplace")
-        put(folder / lesson.name / "basecode" / "basecode.py", base_code)
+        write_and_make_folder(folder / lesson.name / "basecode" / "basecode.py", base_code)
         for text in texts:
             source = text.source.encode("utf-8", "backslashreplace")  # not every character in a notebook is one
-            put(folder / lesson.name / "submissions" / f"{text.student}.py", source)
+            write_and_make_folder(folder / lesson.name / "submissions" / f"{text.student}.py", source)
     return sum(len(texts) for _, texts in found.values())
 
 
@@ -195,5 +195,5 @@ def write_page(class_dir: Path, out: Path, lesson: str | None = None, today: dat
     ]
     values = {"lessons": lessons, "today": today or date.today(), "MOST_PAIRS": MOST_PAIRS}
     page = load_templates().get_template("similarity.html.jinja").render(title=class_dir.resolve().name, **values)
-    write(out, legible(page).encode(), 0o600)
+    write(out, make_legible(page).encode(), 0o600)
     return sum(len(found) for _, _, found in lessons)

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from exercise_kit.engine.rendering import render_entries
 from exercise_kit.engine.verdict import Verdict
-from exercise_kit.judge.graded_report import graded_report
+from exercise_kit.judge.graded_report import make_graded_report
 from exercise_kit.judge.result import LogKind, Result
-from exercise_kit.quoting import legible, one_line
+from exercise_kit.quoting import make_legible, make_one_line
 from exercise_kit.submission.flags import explain_flags
 
 COLORS = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
@@ -32,23 +32,25 @@ def overview(results: Sequence[Result]) -> RenderableType:
         table.add_column(heading, justify="right" if heading == "score" else "left", overflow="fold")
     shared = _shared_folder([result.path for result in results])
     for result in results:
-        who = one_line(result.student or result.path[shared:])
-        table.add_row(Text(who), Text(one_line(result.assignment or "")), Text(score_of(result)), Text(remarks(result)))
+        who = make_one_line(result.student or result.path[shared:])
+        table.add_row(
+            Text(who), Text(make_one_line(result.assignment or "")), Text(score_of(result)), Text(remarks(result))
+        )
     graded = [result for result in results if result.status == "graded" and not result.waiting]
     odd = sum(result.reason is not None for result in graded)
     remark = f"; {odd} of them with something to look at, see the remarks" if odd else ""
     waiting = [each.waits_for for each in results]
     summary = ", ".join([f"{len(graded)} of {len(results)} graded", *waits(waiting)])
-    return Group(table, Text(one_line(f"{summary}{remark}")), *map(Text, advice(waiting)))
+    return Group(table, Text(make_one_line(f"{summary}{remark}")), *map(Text, advice(waiting)))
 
 
 def sheet(result: Result, width: int = 100) -> RenderableType:
     """One submission: the report on each exercise as its student reads it, wrapped at ``width`` columns."""
-    lines = [Text(f"{one_line(result.path)}  {score_of(result)}", style="bold")]
+    lines = [Text(f"{make_one_line(result.path)}  {score_of(result)}", style="bold")]
     if said := remarks(result):
         lines.append(Text(said))
     for exercise in result.exercises:
-        first, *others = render_entries(graded_report(exercise), width)
+        first, *others = render_entries(make_graded_report(exercise), width)
         lines.append(Text(first[0], style="bold"))
         lines += [Text(text, style=COLORS[verdict] if verdict else "") for text, verdict in others]
     return Group(*lines, *map(Text, advice([result.waits_for])))
@@ -80,7 +82,7 @@ def broken_checks(results: Sequence[Result]) -> Iterator[str]:
     """For each hidden check that does not count somewhere: why, on how many submissions, and the first's details."""
     found: dict[tuple[str, str, LogKind], list[str]] = {}
     for entry in (entry for result in results for entry in result.log if entry.check and entry.kind in WITHOUT_COUNT):
-        found.setdefault((entry.exercise, entry.check, entry.kind), []).append(legible(entry.text))
+        found.setdefault((entry.exercise, entry.check, entry.kind), []).append(make_legible(entry.text))
     for (exercise, check, kind), details in found.items():
         where = f"{len(details)} of {len(results)} submissions"
         what = WITHOUT_COUNT[kind].format(f"({exercise}, {check})")
@@ -107,4 +109,4 @@ def remarks(result: Result) -> str:
         *([result.reason] if result.reason else ()),
         *named,
     ]
-    return one_line("; ".join(parts))
+    return make_one_line("; ".join(parts))

@@ -38,7 +38,7 @@ class CallbackBudget:
     def __init__(self, questions: int = 20_000, numbers: int = 1 << 26, seconds: float = 20.0) -> None:
         self._questions, self._numbers, self._seconds = questions, numbers, seconds
 
-    def take(self, numbers: int) -> None:
+    def count_question(self, numbers: int) -> None:
         """Count one more question; _TooLarge when something is used up."""
         self._questions -= 1
         self._numbers -= numbers
@@ -46,7 +46,7 @@ class CallbackBudget:
             raise _TooLarge("this function was called too often, or with too many numbers in all")
 
     @contextmanager
-    def timed(self) -> Iterator[None]:
+    def count_processor_time(self) -> Iterator[None]:
         """Count the processor time of what is done inside."""
         began = time.thread_time()
         try:
@@ -77,19 +77,19 @@ class CallbackService:
         if not isinstance(question, dict):
             raise WireError("a question that is none")
         try:
-            self._budget.take(sum(tensor.numel() for tensor in walk_tensors(list(question.values()))))
-            with self._budget.timed():
+            self._budget.count_question(sum(tensor.numel() for tensor in walk_tensors(list(question.values()))))
+            with self._budget.count_processor_time():
                 if "callback_gradients" in question:
-                    return self._pull_back(question["callback_gradients"], question.get("cotangents"))
-                return self._call(question)
+                    return self._compute_gradients(question["callback_gradients"], question.get("cotangents"))
+                return self._call_function(question)
         except _TooLarge as error:
             return {"raised": {"kinds": ["ValueError"], "words": str(error)}}
         except Exception as error:  # its own words and lines would tell which function this is
             kind = next(each for each in type(error).__mro__ if each.__module__ == "builtins")
             return {"raised": {"kinds": [kind.__name__], "words": _REFUSED}}
 
-    def _call(self, question: dict[str, Any]) -> dict[str, Any]:
-        function = self._callables[_number(question["callback"])]
+    def _call_function(self, question: dict[str, Any]) -> dict[str, Any]:
+        function = self._callables[_check_index(question["callback"])]
         inputs, options = tuple(question["inputs"]), dict(question["options"])
         given = list(walk_tensors((inputs, options)))
         versions = [tensor._version for tensor in given]
@@ -108,8 +108,8 @@ class CallbackService:
         changed = _find_changed_tensors(given, versions)
         return {"result": _detach(result), "call": len(self._calls) - 1, "changed": changed}
 
-    def _pull_back(self, number: Any, cotangents: Any) -> dict[str, Any]:
-        given, outputs = self._calls[_number(number)]
+    def _compute_gradients(self, number: Any, cotangents: Any) -> dict[str, Any]:
+        given, outputs = self._calls[_check_index(number)]
         pairs = [(output, each) for output, each in zip(outputs, cotangents, strict=True) if output.requires_grad]
         leaves = [tensor for tensor in given if tensor.requires_grad]
         found = torch.autograd.grad(
@@ -119,7 +119,7 @@ class CallbackService:
         return {"gradients": [next(gradients) if tensor.requires_grad else None for tensor in given]}
 
 
-def _number(value: Any) -> int:
+def _check_index(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise IndexError("no function of this number")
     return value

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.quoting import legible_in_color
+from exercise_kit.quoting import make_legible_in_color
 from exercise_kit.sandbox.limits import Limits
 
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -88,7 +88,7 @@ def _encode_png(picture: bytes) -> dict[str, str]:
 def _read_text(claimed: Any) -> str:
     if not isinstance(claimed, str):
         raise ValueError("an output's text is none")
-    return legible_in_color(claimed)
+    return make_legible_in_color(claimed)
 
 
 def count_characters(output: dict[str, Any]) -> int:

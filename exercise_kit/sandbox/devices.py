@@ -32,11 +32,11 @@ def resolve_device(name: str, *, here: bool = True) -> str:
         raise DeviceError(f"{name!r} is no device to grade on; name one of: {NAMES}")
     number = int(found[1] or 0)
     if here:
-        _look_for(number)
+        _require_gpu(number)
     return f"cuda:{number}"
 
 
-def _look_for(number: int) -> None:
+def _require_gpu(number: int) -> None:
     import torch
 
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0

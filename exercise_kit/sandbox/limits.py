@@ -86,17 +86,17 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     )
 
 
-def explain_slow(seconds: float) -> WorkerLost:
+def make_timeout_loss(seconds: float) -> WorkerLost:
     """It was still at work when its time was over."""
     return WorkerLost("time", f"did not answer within {seconds:g} seconds")
 
 
-def explain_protocol(words: str) -> WorkerLost:
+def make_protocol_loss(words: str) -> WorkerLost:
     """It sent what no reply is."""
     return WorkerLost("protocol", f"sent something that is no answer: {words}")
 
 
-def explain_exit(status: int | None, by_itself: bool) -> WorkerLost:
+def make_exit_loss(status: int | None, by_itself: bool) -> WorkerLost:
     """It closed its end of the line.
 
     Args:

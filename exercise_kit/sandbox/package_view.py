@@ -25,7 +25,7 @@ from pathlib import Path
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
-from exercise_kit.files import user_folder
+from exercise_kit.files import find_user_folder
 from exercise_kit.submission.slice import list_definitions
 
 _KIT = __name__.partition(".")[0]
@@ -127,19 +127,19 @@ def provide_view(lesson: str, folder: Path | None = None) -> Path:
         ValueError: ``lesson`` does not begin with a number.
         OSError: the view cannot be written.
     """
-    files = _collect_files(lesson)
+    files = _collect_view_files(lesson)
     digest = hashlib.sha256(sys.version.encode())  # of what is compiled, too
     for name, source in files.items():
         digest.update(f"{name} {len(source)} ".encode() + source)
     folder = folder or find_views_folder()
     folder.mkdir(parents=True, exist_ok=True)
     view = folder / f"{lesson[:2]}-{digest.hexdigest()[:24]}"
-    if not _holds(view, files):
-        _place(view, files)
+    if not _is_intact_view(view, files):
+        _place_view(view, files)
     return view
 
 
-def _collect_files(lesson: str) -> dict[str, bytes]:
+def _collect_view_files(lesson: str) -> dict[str, bytes]:
     """File of the view → what stands in it."""
     if not re.match("[0-9]{2}", lesson):
         raise ValueError(f"a lesson begins with two digits, as 03_attention does; {lesson!r} does not")
@@ -191,7 +191,7 @@ def _write_stand_in(source: bytes, holds: str) -> bytes:
     return text.encode()
 
 
-def _holds(view: Path, files: dict[str, bytes]) -> bool:
+def _is_intact_view(view: Path, files: dict[str, bytes]) -> bool:
     """Say whether a view is there and as it was written."""
     try:
         return all((view / name).read_bytes() == source for name, source in files.items())
@@ -199,28 +199,28 @@ def _holds(view: Path, files: dict[str, bytes]) -> bool:
         return False
 
 
-def _place(view: Path, files: dict[str, bytes]) -> None:
+def _place_view(view: Path, files: dict[str, bytes]) -> None:
     """Write a view beside its place and move it there, so that nobody sees half of one."""
     made = Path(tempfile.mkdtemp(dir=view.parent, prefix=f"{view.name}."))
     try:
-        _write(made, files)
+        _write_view_files(made, files)
         made.chmod(0o555)
         for attempt in range(_ATTEMPTS):
             try:
                 made.rename(view)
                 return
             except OSError:  # something has that name: another process was quicker, or the view was damaged
-                if _holds(view, files):
+                if _is_intact_view(view, files):
                     return
                 with contextlib.suppress(OSError):
                     view.rename(made.with_name(f"{made.name}.{attempt}"))
         raise FileExistsError(f"{view} is in the way of the package's view, and cannot be moved")
     finally:
         for left in view.parent.glob(f"{made.name}*"):
-            remove(left)
+            remove_view(left)
 
 
-def _write(view: Path, files: dict[str, bytes]) -> None:
+def _write_view_files(view: Path, files: dict[str, bytes]) -> None:
     """Write the modules, and Python's compiled form of each, which nobody can write later."""
     for name, source in files.items():
         module = view / name
@@ -234,7 +234,7 @@ def _write(view: Path, files: dict[str, bytes]) -> None:
         each.chmod(0o555 if each.is_dir() else 0o444)
 
 
-def remove(view: Path) -> None:
+def remove_view(view: Path) -> None:
     """Delete a view, or what is left of one."""
     for folder in (view, *(each for each in view.rglob("*") if each.is_dir())):
         folder.chmod(0o755)
@@ -248,7 +248,7 @@ def find_views_folder() -> Path:
     Those of root lie in the system's cache, since a worker under another user's id cannot look into root's home.
     """
     try:
-        folder = (_SYSTEM_CACHE if os.geteuid() == 0 else user_folder("cache")) / "views"
+        folder = (_SYSTEM_CACHE if os.geteuid() == 0 else find_user_folder("cache")) / "views"
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o755)
         with tempfile.TemporaryFile(dir=folder):
@@ -262,4 +262,4 @@ def find_views_folder() -> Path:
 
 def _remove_at_exit(folder: Path, process: int) -> None:
     if os.getpid() == process:  # and not a child of it
-        remove(folder)
+        remove_view(folder)

@@ -15,7 +15,7 @@ from torch import Tensor
 from exercise_kit.engine.local_backend import CallResult
 from exercise_kit.engine.records import iterate_tensors
 from exercise_kit.engine.student import Student
-from exercise_kit.quoting import as_name
+from exercise_kit.quoting import quote_name
 from exercise_kit.sandbox.reply import Reply, WorkerConnection, read_shape, restore_value
 from exercise_kit.sandbox.sandbox import Worker
 from exercise_kit.worker.observe import sum_weighted
@@ -122,7 +122,7 @@ class RemoteModule:
                 return CallResult(raised=reply.raised)
             parameters = {name: (read_shape(each), True) for name, each in reply.read_dict("parameters", list).items()}
             buffers = {name: (read_shape(each), False) for name, each in reply.read_dict("buffers", list).items()}
-            waiting = {as_name(str(name)): (None, True) for name in reply.of("lazy", list)}
+            waiting = {quote_name(str(name)): (None, True) for name in reply.of("lazy", list)}
             return CallResult({**parameters, **buffers, **waiting})
 
     def tensors(self) -> CallResult:

@@ -14,12 +14,12 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.compare import shape
+from exercise_kit.engine.compare import format_shape
 from exercise_kit.engine.errors import Raised
-from exercise_kit.engine.local_backend import CallResult, has_changed
+from exercise_kit.engine.local_backend import CallResult, is_changed_input
 from exercise_kit.engine.records import OddTensor, OpaqueList
 from exercise_kit.engine.verdict import Failure, Undecided
-from exercise_kit.quoting import as_name, quoted
+from exercise_kit.quoting import quote_first_line, quote_name
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
 from exercise_kit.sandbox.sandbox import Worker
 from exercise_kit.worker.module_values import NamedParameters
@@ -126,19 +126,19 @@ class Reply:
     def of(self, key: str, *kinds: type) -> Any:
         """Return what it says about ``key``, which is one of these kinds of value."""
         value = self._said.get(key)
-        return value if isinstance(value, kinds) else self._refuse(key)
+        return value if isinstance(value, kinds) else self._raise_protocol_error(key)
 
     def read_list(self, key: str, count: int, *kinds: type) -> list[Any]:
         """``count`` values of these kinds under ``key``."""
         values = self.of(key, list, tuple)
         right = len(values) == count and all(isinstance(each, kinds) for each in values)
-        return list(values) if right else self._refuse(key)
+        return list(values) if right else self._raise_protocol_error(key)
 
     def read_dict(self, key: str, *kinds: type) -> dict[str, Any]:
         """Values of these kinds, by name, under ``key``."""
         values = self.of(key, dict)
         right = all(isinstance(name, str) and isinstance(each, kinds) for name, each in values.items())
-        return {as_name(name): each for name, each in values.items()} if right else self._refuse(key)
+        return {quote_name(name): each for name, each in values.items()} if right else self._raise_protocol_error(key)
 
     @property
     def result(self) -> Any:
@@ -151,14 +151,14 @@ class Reply:
             return CallResult(raised=self.raised)
         result = self.result
         after = self.read_list("inputs", len(inputs), object)
-        changed = tuple(place for place, given in enumerate(inputs) if has_changed(given, after[place]))
+        changed = tuple(place for place, given in enumerate(inputs) if is_changed_input(given, after[place]))
         left = [
             given if each is None or isinstance(given, Tensor) else restore_value(each)
             for given, each in zip(inputs, after, strict=True)
         ]
         same = self._said.get("same")
         if same is not None:
-            place = self._place(same, inputs)
+            place = self._read_input_index(same, inputs)
             if isinstance(left[place], nn.Module):
                 result = left[place]
             else:
@@ -171,10 +171,10 @@ class Reply:
             gradients=tuple(self.read_list("gradients", len(inputs), Tensor, type(None))) if gradients else (),
         )
 
-    def _place(self, number: object, inputs: Sequence[object]) -> int:
+    def _read_input_index(self, number: object, inputs: Sequence[object]) -> int:
         if type(number) is int and 0 <= number < len(inputs):
             return number
-        self._refuse("inputs")
+        self._raise_protocol_error("inputs")
 
     def _read_raised(self) -> Raised:
         claimed = self.of("raised", dict)
@@ -182,21 +182,25 @@ class Reply:
         words, line = (each if isinstance(each, str) else "" for each in (claimed.get("words"), claimed.get("line")))
         names = tuple(each for each in kinds if _NAME.fullmatch(each))
         return Raised(
-            names or ("an exception",), words, quoted(line), tuple(functions), _list_tensors(claimed.get("tensors"))
+            names or ("an exception",),
+            words,
+            quote_first_line(line),
+            tuple(functions),
+            _list_tensor_descriptions(claimed.get("tensors")),
         )
 
-    def _refuse(self, key: str) -> NoReturn:
+    def _raise_protocol_error(self, key: str) -> NoReturn:
         raise WorkerStopped(self._subject, "protocol", f"gave a reply that makes no sense, in what it says of {key}")
 
 
-def _list_tensors(listed: object) -> tuple[str, ...]:
+def _list_tensor_descriptions(listed: object) -> tuple[str, ...]:
     """The tensors on a line, each a name and its sizes; whatever else is said there is left out."""
     found = []
     for each in listed if isinstance(listed, list | tuple) else ():
         if isinstance(each, list | tuple) and len(each) == 2 and isinstance(each[1], list | tuple):
             name, given = each
             if isinstance(name, str) and _NAME.fullmatch(name) and all(type(size) is int for size in given):
-                found.append(f"`{name}` {shape(given)}")
+                found.append(f"`{name}` {format_shape(given)}")
     return tuple(found)
 
 
@@ -214,13 +218,13 @@ def restore_value(claimed: Any) -> Any:
     if isinstance(claimed, list | tuple):
         return type(claimed)(restore_value(each) for each in claimed)
     if isinstance(claimed, dict):
-        return {as_name(name): restore_value(each) for name, each in claimed.items()}
+        return {quote_name(name): restore_value(each) for name, each in claimed.items()}
     if isinstance(claimed, NamedParameters):
-        return _rename_class(claimed)
-    return _stand_in(claimed) if isinstance(claimed, Other) else claimed
+        return _rename_class_of_model(claimed)
+    return _make_stand_in(claimed) if isinstance(claimed, Other) else claimed
 
 
-def _rename_class(model: NamedParameters) -> nn.Module:
+def _rename_class_of_model(model: NamedParameters) -> nn.Module:
     """The model, of a class that is called as the student's is, and of torch where torch has one of that name."""
     name = model.kind if _NAME.fullmatch(model.kind) else "Module"
     module = "torch.nn" if hasattr(nn, name) else "student"
@@ -228,7 +232,7 @@ def _rename_class(model: NamedParameters) -> nn.Module:
     return model
 
 
-def _stand_in(other: Other) -> object:
+def _make_stand_in(other: Other) -> object:
     named = _IN_A_REPR.match(other.text)
     name = named[1] if named else ""
     if other.kind == "Tensor" and _ODD_TENSOR.fullmatch(other.text):  # else it is a class of that name

@@ -24,10 +24,10 @@ from exercise_kit.sandbox.limits import (
     GraderFailed,
     Limits,
     WorkerLost,
-    explain_exit,
-    explain_protocol,
-    explain_slow,
     is_out_of_memory,
+    make_exit_loss,
+    make_protocol_loss,
+    make_timeout_loss,
 )
 from exercise_kit.sandbox.request_clock import RequestClock, read_queued_seconds
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
@@ -66,7 +66,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         used: Sequence[str] | None = None,
         withheld: str = "",
     ) -> None:
-        self._withheld: dict[str, Any] = FREE.withheld_functions()
+        self._withheld: dict[str, Any] = FREE.list_withheld_functions()
         self._called: dict[str, None] = {}
         self._answered: dict[str, None] = {}
         self._warm = warm
@@ -85,9 +85,9 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self._handshake()
         self.spent = 0.0
 
-    def hold_to(self, rule: Rule | None) -> None:
+    def apply_rule(self, rule: Rule | None) -> None:
         """Have the functions refuse that a rule does not allow, from here on; what was noted is forgotten."""
-        self._withheld = (rule or FREE).withheld_functions()
+        self._withheld = (rule or FREE).list_withheld_functions()
         self._called.clear()
         self._answered.clear()
 
@@ -111,7 +111,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
 
     def close(self) -> None:
         """End the process, whatever it does."""
-        self._end(0.0)
+        self._end_process(0.0)
 
     def run(self, cells: Sequence[CellSource], ended: Mapping[int, int] | None = None) -> Iterator[CellRun]:
         """Compile all cells, then run them in order, giving each when it has ended.
@@ -130,7 +130,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
                 self.request("compile", index=cell.index, source=text or cell.source, readable=text is not None)
         for cell in cells:
             with _blame_cell(cell):
-                run = self._run(cell, None if ended is None else ended.get(cell.index, _ALL))
+                run = self._run_cell(cell, None if ended is None else ended.get(cell.index, _ALL))
             yield run
 
     def lend(self, source: str) -> None:
@@ -162,7 +162,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         left = self._limits.total_seconds - self.spent
         return self._request(kind, seconds, fields, RequestClock(min(seconds, left), self._count_queued_seconds))
 
-    def _run(self, cell: CellSource, until: int | None) -> CellRun:
+    def _run_cell(self, cell: CellSource, until: int | None) -> CellRun:
         """Run one cell; one that is over its time is stopped from within, or it is the end of the worker."""
         limit, started = self._limits.cell_seconds, time.monotonic()
         fields = {"index": cell.index, "limit": limit, "until": until}
@@ -175,7 +175,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         except OverflowError:
             raise self._mark_lost(WorkerLost("output", "shows more than a cell may")) from None
         except ValueError as error:
-            raise self._mark_lost(explain_protocol(str(error))) from None
+            raise self._mark_lost(make_protocol_loss(str(error))) from None
         except Exception as error:
             raise self.end_after(error) from error
         self._characters += sum(map(count_characters, outputs))
@@ -196,11 +196,11 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         try:
             return self._exchange(kind, clock, fields)
         except Late:
-            raise self._mark_lost(explain_slow(seconds)) from None
+            raise self._mark_lost(make_timeout_loss(seconds)) from None
         except Closed:
-            raise self._mark_lost(explain_exit(*self._end(_PATIENCE))) from None
+            raise self._mark_lost(make_exit_loss(*self._end_process(_PATIENCE))) from None
         except WireError as error:
-            raise self._mark_lost(explain_protocol(str(error))) from None
+            raise self._mark_lost(make_protocol_loss(str(error))) from None
         except Exception as error:
             raise self.end_after(error) from error
         finally:
@@ -264,17 +264,17 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         noted = body.get("noted")
         kept = ("attempts", self._attempts), ("called", self._called), ("answered", self._answered)
         for names, found in kept:
-            _note(found, noted.get(names) if isinstance(noted, dict) else None, _MOST_NAMES[names])
+            _note_names(found, noted.get(names) if isinstance(noted, dict) else None, _MOST_NAMES[names])
         return key, value
 
     def _handshake(self) -> None:
         try:
             self._wire.receive(time.monotonic() + self._limits.start_seconds)
         except (Late, Closed, WireError) as error:
-            status, _ = self._end(_PATIENCE)
+            status, _ = self._end_process(_PATIENCE)
             raise WarmProcessLost(f"a worker did not start: {type(error).__name__}, status {status}") from None
 
-    def _end(self, patience: float) -> tuple[int | None, bool]:
+    def _end_process(self, patience: float) -> tuple[int | None, bool]:
         """End the process, which has ``patience`` seconds to do it; how it ended, and whether by itself."""
         if self._closed:
             return None, False
@@ -302,7 +302,7 @@ def _blame_cell(cell: CellSource) -> Iterator[None]:
         raise
 
 
-def _note(names_noted: dict[str, None], names: Any, most: int) -> None:
+def _note_names(names_noted: dict[str, None], names: Any, most: int) -> None:
     for name in names if isinstance(names, list) else ():
         if isinstance(name, str) and len(names_noted) < most:
             names_noted[name[:_LONGEST_NAME]] = None

@@ -67,9 +67,9 @@ class WarmProcess:
         self._complaints = Path(self._home.name, "stderr")
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, self._complaints.open("wb") as complaints:
-            self._process = _launch(theirs.fileno(), scratch, complaints.fileno(), limits.device)
+            self._process = _launch_process(theirs.fileno(), scratch, complaints.fileno(), limits.device)
         try:
-            self._send_message(_setup(limits, views, scratch, sandboxed))
+            self._send_message(_make_setup_message(limits, views, scratch, sandboxed))
         except BaseException:
             self.close()
             raise
@@ -82,7 +82,7 @@ class WarmProcess:
             WarmProcessLost: it did not start; the text says why.
         """
         try:
-            answer = self._answer(_SECONDS_TO_START)
+            answer = self._receive_answer(_SECONDS_TO_START)
             if "refused" in answer:
                 raise WarmProcessLost(f"no sandbox can be set up here: {answer['refused']}")
         except BaseException:
@@ -119,7 +119,7 @@ class WarmProcess:
             "training_fixtures": list(course().training_fixtures),
         }
         self._send_message(message, [channel.fileno()])
-        number: int = self._answer(_SECONDS_TO_START)["forked"]
+        number: int = self._receive_answer(_SECONDS_TO_START)["forked"]
         return number
 
     def end_child(self, number: int, patience: float = 0.0) -> tuple[int | None, bool]:
@@ -129,19 +129,19 @@ class WarmProcess:
             its exit status, minus a signal's number, or None when it was gone before; whether it ended by itself.
         """
         self._send_message({"do": "end", "child": number, "patience": patience})
-        reply = self._answer(_SECONDS_TO_OBEY + patience)
+        reply = self._receive_answer(_SECONDS_TO_OBEY + patience)
         self.is_lost |= reply.get("clean") is False  # the next child must not see what this one left
         return reply["ended"], bool(reply.get("by_itself"))
 
     def ask_queued_seconds(self, number: int) -> float:
         """Seconds for which the child of that number has stood in line for a core; 0 where nobody knows."""
         self._send_message({"do": "waited", "child": number})
-        return float(self._answer(_SECONDS_TO_OBEY)["waited"])
+        return float(self._receive_answer(_SECONDS_TO_OBEY)["waited"])
 
     def interrupt(self, number: int) -> None:
         """Stop the cell that runs in the child of that number: see :func:`worker.bounds.time_limit`."""
         self._send_message({"do": "interrupt", "child": number})
-        self._answer(_SECONDS_TO_OBEY)
+        self._receive_answer(_SECONDS_TO_OBEY)
 
     def close(self) -> None:
         """End it and its child."""
@@ -164,7 +164,7 @@ class WarmProcess:
         except OSError:
             raise self._explain_end() from None
 
-    def _answer(self, seconds: float) -> dict[str, Any]:
+    def _receive_answer(self, seconds: float) -> dict[str, Any]:
         deadline = time.monotonic() + seconds
         poller = select.poll()
         poller.register(self._control, select.POLLIN)
@@ -214,7 +214,7 @@ def _lock_folder(folder: Path) -> int | None:
     return descriptor
 
 
-def _setup(limits: Limits, views: Sequence[Path], scratch: Path, sandboxed: bool) -> dict[str, Any]:
+def _make_setup_message(limits: Limits, views: Sequence[Path], scratch: Path, sandboxed: bool) -> dict[str, Any]:
     gpu = limits.device.startswith("cuda")
     own = [*readable_paths.readable_paths([read_package_name()]), _HERE / "worker"]
     own += readable_paths.list_gpu_readable() if gpu else ()
@@ -232,7 +232,7 @@ def _setup(limits: Limits, views: Sequence[Path], scratch: Path, sandboxed: bool
     }
 
 
-def _launch(control: int, scratch: Path, complaints: int, device: str) -> subprocess.Popen[bytes]:
+def _launch_process(control: int, scratch: Path, complaints: int, device: str) -> subprocess.Popen[bytes]:
     environment = {
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",

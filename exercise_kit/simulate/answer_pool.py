@@ -10,8 +10,8 @@ from typing import Any
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.exercise import Exercise, Misconception
-from exercise_kit.engine.run import explain_unrecognized_pair
-from exercise_kit.engine.two_mistakes import pairs_of
+from exercise_kit.engine.run import explain_unrecognized_pair_of_mistakes
+from exercise_kit.engine.two_mistakes import list_pairs
 from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer, make_crashing, make_hostile
 from exercise_kit.simulate.cells import write_cell
 from exercise_kit.simulate.modules import NoSource
@@ -87,14 +87,16 @@ class AnswerPool:
     @cached_property
     def two(self) -> tuple[Misconception, ...]:
         """The library's pairs of mistakes."""
-        return () if self.exercise.file else pairs_of(self.exercise)
+        return () if self.exercise.file else list_pairs(self.exercise)
 
     @cache  # noqa: B019  # a shelf lives as long as its class is made
     def answer_with_pair(self, pair: Misconception) -> SimulatedAnswer | None:
         """Two mistakes at once as an answer; None where no cell can be made of them, or where one hides the other."""
         made = self._make_wrong(pair, Kind.TWO)
         return (
-            made if isinstance(made, SimulatedAnswer) and not explain_unrecognized_pair(self.exercise, pair) else None
+            made
+            if isinstance(made, SimulatedAnswer) and not explain_unrecognized_pair_of_mistakes(self.exercise, pair)
+            else None
         )
 
     def alone(self, answer: SimulatedAnswer) -> SimulatedAnswer:

@@ -14,11 +14,11 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.evaluate_check import Outcome as Found
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.name_failures import name_failures
-from exercise_kit.engine.two_mistakes import pairs_of
+from exercise_kit.engine.two_mistakes import list_pairs
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.hidden_checks import HiddenChecksError
 from exercise_kit.hidden_checks.checks import HiddenChecks
-from exercise_kit.judge.replays import Replays, find_commonest, make_isolated_student
+from exercise_kit.judge.replays import Replays, find_commonest_misconception, make_isolated_student
 from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer
 
 # from which the checks draw when the name of a mistake is looked for: that does not depend on the draws
@@ -88,7 +88,7 @@ class Oracle:
     def _name(self, answer: SimulatedAnswer, outcomes: Sequence[Found], replays: Replays) -> str | None:
         """The name of the mistake, as the judge's own way to find it finds it here."""
         if answer.kind == Kind.TWO:  # one of two hides behind the other on some draws
-            return find_commonest(name_failures(course().exercises[answer.exercise], outcomes, replays))
+            return find_commonest_misconception(name_failures(course().exercises[answer.exercise], outcomes, replays))
         failed = _list_failed_checks(outcomes)
         place = answer.exercise, answer.misconception or answer.name, failed
         if place not in self._named:
@@ -98,7 +98,9 @@ class Oracle:
             same = self._run_checks(answer, shared)
             if failed != _list_failed_checks(same):
                 same, shared = list(outcomes), replays
-            self._named[place] = find_commonest(name_failures(course().exercises[answer.exercise], same, shared))
+            self._named[place] = find_commonest_misconception(
+                name_failures(course().exercises[answer.exercise], same, shared)
+            )
         return self._named[place]
 
     def _predict_certain(self, answer: SimulatedAnswer) -> Expected:
@@ -109,7 +111,7 @@ class Oracle:
 
 def _find_in_library(exercise: Exercise, answer: SimulatedAnswer) -> Misconception | None:
     """The mistake of the library, or two of them, that an answer is made of."""
-    library = pairs_of(exercise) if answer.kind == Kind.TWO else exercise.misconceptions
+    library = list_pairs(exercise) if answer.kind == Kind.TWO else exercise.misconceptions
     return next((each for each in library if each.objects == answer.objects), None)
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.conventions import check_grade_id
+from exercise_kit.conventions import make_check_grade_id
 from exercise_kit.engine.course import course
 from exercise_kit.nbgrader.demo_class import read_model_answers
 from exercise_kit.simulate.answer_pool import LessonPools, Variants
@@ -72,7 +72,7 @@ def _fill_cell(cell: Mapping[str, Any], written: Written) -> Sequence[Mapping[st
         return ({**cell, "source": f"{comment}\n{answer.source}" if comment else answer.source},)
     if name in written.questions:
         return ({**cell, "source": written.questions[name]},)
-    checked = next((each for each in written.answers.values() if check_grade_id(each.exercise) == name), None)
+    checked = next((each for each in written.answers.values() if make_check_grade_id(each.exercise) == name), None)
     return (cell,) if checked is None else _check_cell(cell, checked, written.points.get(checked.exercise, 0.0))
 
 

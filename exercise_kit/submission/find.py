@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from exercise_kit.quoting import one_line
+from exercise_kit.quoting import make_one_line
 from exercise_kit.submission.flags import CHECK_FILES
 from exercise_kit.submission.notebook_file import ADVICE, ARCHIVES, Unreachable, explain_unreadable
 from exercise_kit.submission.released import CLONE, SUBMITTED, is_class, is_from_students
@@ -221,7 +221,7 @@ def stray_files(submitted: Path) -> str | None:
     names = []
     with suppress(OSError):
         files = [each.name for each in _list_visible(submitted) if not _is_folder(each) and not each.is_symlink()]
-        names = [one_line(name) for name in files if Path(name).suffix.lower() not in SUFFIXES]
+        names = [make_one_line(name) for name in files if Path(name).suffix.lower() not in SUFFIXES]
     if not names:
         return None
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
@@ -279,10 +279,10 @@ def _find_one_deeper(place: FoundFile) -> Iterator[FoundFile]:
     if not inner:
         yield replace(place, problem=NO_NOTEBOOK)
     elif len(inner) > 1:
-        names = " and ".join(one_line(folder.name) for folder in inner)
+        names = " and ".join(make_one_line(folder.name) for folder in inner)
         yield replace(place, problem=f"{NO_NOTEBOOK} itself, and {names} in it do; leave the one that counts")
     else:
-        deeper = f"its file lies one folder deeper, in {one_line(inner[0].name)}"
+        deeper = f"its file lies one folder deeper, in {make_one_line(inner[0].name)}"
         for each in _find_in_assignment(replace(place, path=inner[0]), is_lesson=False):
             yield replace(each, note="; ".join(filter(None, (deeper, each.note))))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from exercise_kit.conventions import check_grade_id
+from exercise_kit.conventions import make_check_grade_id
 from exercise_kit.reasons import FlagNote
 from exercise_kit.submission.notebook_file import SubmittedCell
 from exercise_kit.submission.released import ReleasedLesson
@@ -66,7 +66,7 @@ def test_cell_notes(cells: Sequence[SubmittedCell], lesson: ReleasedLesson) -> I
 
     A check cell of another version of the lesson, by nbgrader's checksum, is no edited one.
     """
-    exercises = {check_grade_id(each.name): each.name for each in lesson.exercises}
+    exercises = {make_check_grade_id(each.name): each.name for each in lesson.exercises}
     sources = {cell.source.strip() for cell in cells}
     checks = lesson.by_name("check")
     for name, released in checks.items():

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from exercise_kit.reasons import FlagNote
 from exercise_kit.submission.answer_cells import find_answers, find_parts
 from exercise_kit.submission.copied_reference import copied_words
@@ -242,9 +242,9 @@ def _flag_suspects(
             if not found.by_answer and found in told:  # one cell is around all answers
                 continue
             told.add(found)
-            where = f", in the line {quoted(found.line, 80)}" if found.line else ""
+            where = f", in the line {quote_first_line(found.line, 80)}" if found.line else ""
             who = each.name if found.by_answer else "a cell"
-            yield FlagNote(POSSIBLE_BYPASS, each.name, f"{who} uses {quoted(found.used)}{where}")
+            yield FlagNote(POSSIBLE_BYPASS, each.name, f"{who} uses {quote_first_line(found.used)}{where}")
 
 
 def _choose_runnable(

@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.conventions import CODE_STUB, EXPERIMENT_TAG, TEXT_STUB, check_grade_id
-from exercise_kit.files import user_folder, write
+from exercise_kit.conventions import CODE_STUB, EXPERIMENT_TAG, TEXT_STUB, make_check_grade_id
+from exercise_kit.files import find_user_folder, write
 from exercise_kit.submission.slice import parse
 
 CLONE = Path(__file__).resolve().parents[2]  # where the lessons are, when this is an editable install of a clone
@@ -147,7 +147,7 @@ def _is_remembered(folder: Path) -> bool:
 
 def _find_mark(folder: Path) -> Path:
     name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
-    return user_folder("config") / "classes" / name
+    return find_user_folder("config") / "classes" / name
 
 
 def is_class(folder: Path) -> bool:
@@ -295,7 +295,7 @@ def _make_lesson(name: str, notebook: dict[str, Any], answers: dict[str, Any] | 
             exercises.append(ReleasedExercise(named[0], float(points[cell.name] or 0), (), "", named[1]))
             continue
         for exercise, stub in stubs.items():
-            if cell.role == "check" and exercise and cell.name == check_grade_id(exercise):
+            if cell.role == "check" and exercise and cell.name == make_check_grade_id(exercise):
                 worth = float(points[cell.name] or 0)
                 exercises.append(ReleasedExercise(exercise, worth, read_checked_objects(cell.source), stub.source))
     parts = [[cell.role, cell.name, cell.source, points.get(cell.name)] for cell in cells]

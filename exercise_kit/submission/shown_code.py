@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from exercise_kit.submission.slice import parse
 from exercise_kit.submission.static_rules import DEFINED, find_called_name, import_names, read_text, resolve_dotted_name
 from exercise_kit.submission.submission import CellSource
@@ -171,11 +171,17 @@ def _find_unlike_members(
                 yield member, unlike
         # a dataclass writes its own `__init__`, which holds what its fields' defaults are made by
         elif member not in methods and places and not (node.decorator_list and member.startswith("__")):
-            yield member, OtherCode(f"{quoted(f'{node.name}.{member}')} ran, which the class does not show", True)
+            yield (
+                member,
+                OtherCode(f"{quote_first_line(f'{node.name}.{member}')} ran, which the class does not show", True),
+            )
     members = {subject.partition(".")[2] for subject, *_ in lines}
     for name, method in methods.items():
         if method and name not in members and not method.decorator_list:
-            yield name, OtherCode(f"{quoted(f'{node.name}.{name}')} is not there when the class answers", True)
+            yield (
+                name,
+                OtherCode(f"{quote_first_line(f'{node.name}.{name}')} is not there when the class answers", True),
+            )
 
 
 def _compare_function(
@@ -191,7 +197,7 @@ def _compare_function(
     by_library = notebook.is_by_library(node.decorator_list)
     if places[:1] == [shown] or (shown in places and not by_library):
         return None
-    words = f"the code of {quoted(called_as)} that ran is not the code that its cell shows"
+    words = f"the code of {quote_first_line(called_as)} that ran is not the code that its cell shows"
     return OtherCode(words, bool(places) or not (node.decorator_list or in_decorated))
 
 

@@ -35,7 +35,7 @@ def serve_until_closed(
             sys.path.insert(0, request["view"])
             for module in request["records"].values():  # before a student's cell can change what imports
                 importlib.import_module(module)
-            importlib.import_module("exercise_kit.engine.training_fixtures").add(request["training_fixtures"])
+            importlib.import_module("exercise_kit.engine.training_fixtures").add_fixtures(request["training_fixtures"])
         if request["withheld"]:
             withheld.withhold(request["withheld"])
         noticed = attempts.watch_attempts([*readable, *sys.path, scratch])

@@ -19,7 +19,7 @@ from exercise_kit.engine import borrow_and_reset as lending
 from exercise_kit.engine import run
 from exercise_kit.engine.borrow_and_reset import borrow, reset
 from exercise_kit.engine.course import course
-from exercise_kit.engine.lent import is_lent, load_right_parts
+from exercise_kit.engine.lent import is_lent_part, load_right_parts
 from exercise_kit.engine.own_parts import keep
 from exercise_kit.engine.release_settings import ReleaseSettings
 from vit_course import check
@@ -106,7 +106,7 @@ def test_both_names_of_an_exercise_come_at_once(capsys):
 @pytest.mark.parametrize("name", LENDABLE)
 def test_a_borrowed_part_is_known_and_its_check_gives_no_points(name):
     parts = borrow_objects(name)
-    assert all(map(is_lent, parts.values()))
+    assert all(map(is_lent_part, parts.values()))
     report = check(name, *parts.values(), points=5)
     assert report.score == 0.0
     assert not report.passed
@@ -164,7 +164,7 @@ def test_reset_puts_the_empty_cell_below_in_jupyter(monkeypatch, capsys):
             self.asked = text, replace
 
     shell = Shell()
-    monkeypatch.setattr(lending, "find_shell", lambda: shell)
+    monkeypatch.setattr(lending, "find_ipython_shell", lambda: shell)
     reset("Patchify")
     assert shell.asked == (STUBS["patchify"], False)
     assert capsys.readouterr().out.startswith("The empty cell of patchify is below.")

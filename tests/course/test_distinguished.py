@@ -11,9 +11,9 @@ import torch
 
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.in_training import InTraining
-from exercise_kit.engine.name_failures import observe_once
+from exercise_kit.engine.name_failures import observe_misconception
 from exercise_kit.engine.probes import silence
-from exercise_kit.engine.records import same_record
+from exercise_kit.engine.records import is_same_record
 from exercise_kit.engine.verdict import Cause, Failure, Verdict
 from tests.course.test_checks import choose_mistakes
 from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, outcomes_of
@@ -39,7 +39,7 @@ def alike(answers):
         (first, second)
         for first, second in combinations(answers, 2)
         if all(
-            failed == also_failed and same_record(given, also_given)
+            failed == also_failed and is_same_record(given, also_given)
             for (failed, given), (also_failed, also_given) in zip(answers[first], answers[second], strict=True)
         )
     }
@@ -54,7 +54,7 @@ def in_public(exercise):
     """Return what each of them does in each public check, as the diagnosis sees it."""
     with silence():
         return {
-            wrong.name: [observe_once(wrong, exercise.objects, check) for check in exercise.checks]
+            wrong.name: [observe_misconception(wrong, exercise.objects, check) for check in exercise.checks]
             for wrong in with_the_right_one(exercise)
         }
 

@@ -12,7 +12,7 @@ import torch
 from exercise_kit.engine.examples import EXAMPLES, expect_example
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.hidden_checks.checks import reference_student
+from exercise_kit.hidden_checks.checks import make_reference_student
 from vit_course.exercises.catalog import EXERCISES
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
@@ -43,11 +43,11 @@ def test_the_examples_are_those_of_the_lessons():
 
 @pytest.mark.parametrize("exercise", [each.name for each in EXERCISES.values() if set(each.objects) <= set(EXAMPLES)])
 def test_the_right_answer_gives_what_its_example_says(exercise):
-    expect_example(reference_student(exercise))
+    expect_example(make_reference_student(exercise))
 
 
 def test_a_whole_number_and_a_number_of_numpy_are_numbers_too():
-    right = reference_student("warmup_cosine")
+    right = make_reference_student("warmup_cosine")
     expect_example(Student({"warmup_cosine": lambda *steps: np.float64(right(*steps))}))
     expect_example(
         Student({"warmup_cosine": lambda *steps: right(*steps) if right(*steps) % 1 else int(right(*steps))})

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from exercise_kit.authoring.lesson import Role, read_lesson
-from exercise_kit.engine.lesson_answers import right_objects
+from exercise_kit.engine.lesson_answers import load_right_objects
 from vit_course import VisionTransformer, ViTConfig, initialise, sinusoidal_positions
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ def build_with(model_class: type[torch.nn.Module]):
 @pytest.fixture(scope="module")
 def my_vit() -> type[torch.nn.Module]:
     """The class that lesson 05's solution writes."""
-    (made,) = right_objects(ROOT / "solutions" / "05_vit.py", ("VisionTransformer",), "vit_course")
+    (made,) = load_right_objects(ROOT / "solutions" / "05_vit.py", ("VisionTransformer",), "vit_course")
     assert not issubclass(made, VisionTransformer)
     return made
 

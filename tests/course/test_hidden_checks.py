@@ -21,9 +21,9 @@ from exercise_kit.engine.run import make_report
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.hidden_checks import checks as hidden
-from exercise_kit.hidden_checks.checks import reference_student
-from exercise_kit.judge.graded_report import graded_report
-from exercise_kit.judge.scoring import fraction, score_checks
+from exercise_kit.hidden_checks.checks import make_reference_student
+from exercise_kit.judge.graded_report import make_graded_report
+from exercise_kit.judge.scoring import compute_fraction, score_checks
 from tests.course.test_checks import EACH_EXERCISE, FIRST_SCREEN, checked_as, choose_mistakes, right_variants_of
 from tests.course.unlisted_answers import UNLISTED
 from tests.our_hidden_checks import hidden_checks
@@ -64,7 +64,7 @@ def test_a_right_variant_passes(exercise):
         # a right answer may look at numbers, which another device than the CPU does not have here
         undecided = {each.result.seen for each in outcomes if each.result.verdict == Verdict.UNDECIDED}
         assert all("GPU could show" in words for words in undecided), summary(outcomes)
-        assert fraction(exercise, outcomes) == 1, summary(outcomes)
+        assert compute_fraction(exercise, outcomes) == 1, summary(outcomes)
 
 
 @EACH_EXERCISE
@@ -77,7 +77,7 @@ def test_a_misconception_fails_and_is_named(exercise):
 def problem_with(exercise, wrong, key):
     """Why a known mistake is not graded as it has to be; None where it fails and is named."""
     outcomes = outcomes_of(exercise, wrong.objects, key)
-    if not any(each.result.verdict == Verdict.FAIL for each in outcomes) or fraction(exercise, outcomes) == 1:
+    if not any(each.result.verdict == Verdict.FAIL for each in outcomes) or compute_fraction(exercise, outcomes) == 1:
         return f"every check passes {wrong.name}"
     if any(each.log for each in outcomes):
         return f"a check breaks with {wrong.name}\n{summary(outcomes)}"
@@ -98,7 +98,7 @@ def test_grading_tells_of_a_misconception_what_check_tells(exercise):
     known = EXERCISES[exercise]
     for wrong in choose_mistakes(known):
         outcomes = name_failures(known, outcomes_of(exercise, wrong.objects, KEYS[0]), make_observer(exercise, KEYS[0]))
-        graded = graded_report(score_checks(exercise, 10.0, outcomes))
+        graded = make_graded_report(score_checks(exercise, 10.0, outcomes))
         (first, *_), _ = group_by_cause(graded.results)
         (of_check, *_), _ = group_by_cause(make_report(known, wrong.objects).results)
         if len(first_causes(graded)) == 1:  # a check that tells two apart may be asked behind one that fails
@@ -152,7 +152,7 @@ def test_every_check_draws_afresh(exercise, monkeypatch):
     monkeypatch.setattr(hidden, "Probe", Watched)
     for check in (each for each in hidden_checks().exercises()[exercise] if each.worth):
         made.clear()
-        hidden_checks().evaluate(exercise, check, reference_student(exercise), KEYS[0])
+        hidden_checks().evaluate(exercise, check, make_reference_student(exercise), KEYS[0])
         assert any(not torch.equal(generator.get_state(), before) for generator, before in made), check.name
 
 
@@ -263,7 +263,7 @@ def test_a_worthless_answer_earns_nothing(exercise):
     kind = worthless_stoppers if exercise == "EarlyStopping" else kind
     for objects in zip(*map(kind, right), strict=True):
         outcomes = outcomes_of(exercise, objects, KEYS[0])
-        assert fraction(exercise, outcomes) == 0, f"{objects[0].__name__}\n{summary(outcomes)}"
+        assert compute_fraction(exercise, outcomes) == 0, f"{objects[0].__name__}\n{summary(outcomes)}"
         report = engine.check(exercise, *objects)
         assert report.fraction == 0, f"{objects[0].__name__}\n{report}"
 

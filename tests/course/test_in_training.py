@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import NOT_MEASURED, TIE, InTraining, TrainingEffect, find_effect
+from exercise_kit.engine.in_training import NOT_MEASURED, TIE, InTraining, TrainingEffect, find_training_effect
 from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from vit_course.exercises.catalog import EXERCISES
 
@@ -15,7 +15,9 @@ RIGHT = {"accuracy": 0.41, "loss": 1.58, "classes": 10}
 
 
 def make_effect(accuracy=0.41, loss=1.58):
-    return find_effect("Mlp: x", {"right": RIGHT, "mistakes": {"Mlp: x": {"accuracy": accuracy, "loss": loss}}})
+    return find_training_effect(
+        "Mlp: x", {"right": RIGHT, "mistakes": {"Mlp: x": {"accuracy": accuracy, "loss": loss}}}
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,10 +45,14 @@ def test_what_equals_another_mistake_looks_like_it_and_what_equals_the_right_mod
             "Mlp: w": {"stops": "RuntimeError: no"},
         },
     }
-    assert find_effect("Mlp: y", known) == find_effect("Mlp: x", known) == TrainingEffect(InTraining.WORSE, 0.3, 0.41)
-    assert find_effect("Mlp: z", known) == TrainingEffect(InTraining.UNSEEN)
-    assert find_effect("Mlp: w", known) == TrainingEffect(InTraining.STOPS)
-    assert find_effect("Mlp: v", known) == NOT_MEASURED
+    assert (
+        find_training_effect("Mlp: y", known)
+        == find_training_effect("Mlp: x", known)
+        == TrainingEffect(InTraining.WORSE, 0.3, 0.41)
+    )
+    assert find_training_effect("Mlp: z", known) == TrainingEffect(InTraining.UNSEEN)
+    assert find_training_effect("Mlp: w", known) == TrainingEffect(InTraining.STOPS)
+    assert find_training_effect("Mlp: v", known) == NOT_MEASURED
 
 
 def test_only_what_was_measured_is_reported():

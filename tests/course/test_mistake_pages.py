@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.authoring.mistake_pages import SYMPTOMS, list_redirects, make_anchor, render_pages, with_new
-from exercise_kit.engine.library import iterate_with_own_mistakes
+from exercise_kit.engine.library import iterate_exercises_with_own_mistakes
 from tests.answers import known_mistake
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
 
 ROOT = Path(__file__).parents[2]
-EXERCISE_NAMES = [each.name for each in iterate_with_own_mistakes()]
+EXERCISE_NAMES = [each.name for each in iterate_exercises_with_own_mistakes()]
 PUBLISHED = (ROOT / "docs" / "site" / "published.txt").read_text(encoding="utf-8")
 
 
@@ -31,7 +31,7 @@ def _links(text: str) -> set[str]:
 
 
 def test_every_mistake_has_a_page_of_its_own_that_the_lists_lead_to(texts: dict[str, str]) -> None:
-    known = [wrong.page for exercise in iterate_with_own_mistakes() for wrong in exercise.misconceptions]
+    known = [wrong.page for exercise in iterate_exercises_with_own_mistakes() for wrong in exercise.misconceptions]
     assert len(known) == len({each.lower() for each in known}), "two pages with one address"
     assert set(known) <= set(texts)
     by_exercise = {page for each in _links(texts["mistakes/by_exercise"]) for page in _links(texts[each])}

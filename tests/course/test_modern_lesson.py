@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from exercise_kit.authoring.lesson import Role, read_lesson
-from exercise_kit.engine.lesson_answers import right_objects
+from exercise_kit.engine.lesson_answers import load_right_objects
 from vit_course.attention import merge_heads, split_heads
 from vit_course.config import ViTConfig
 from vit_course.encoder import Mlp
@@ -72,7 +72,7 @@ def test_the_student_s_wiring_is_taken_where_it_is_right(lesson, capsys, monkeyp
 
 
 def test_both_groups_of_the_optimizer_follow_one_schedule():
-    (follow_schedule,) = right_objects(LESSON, ("follow_schedule",), "vit_course")
+    (follow_schedule,) = load_right_objects(LESSON, ("follow_schedule",), "vit_course")
     model = nn.Linear(2, 2)
     optimizer = torch.optim.AdamW(parameter_groups(model, 0.05), lr=0.1)
     follow_schedule(optimizer, total_steps=20)

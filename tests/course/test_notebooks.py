@@ -18,7 +18,7 @@ from exercise_kit.authoring.build import SOURCES, STUDENT_FOLDER, build
 from exercise_kit.authoring.lesson import Lesson, Role, read_lesson
 from exercise_kit.authoring.lint import split_regions
 from exercise_kit.authoring.notebook import make_setup_source
-from exercise_kit.conventions import check_grade_id
+from exercise_kit.conventions import make_check_grade_id
 from vit_course import explore, plots, plots_attention, plots_training
 from vit_course.course import COURSE
 from vit_course.exercises.catalog import EXERCISES
@@ -190,8 +190,8 @@ def test_every_exercise_is_checked_for_the_same_points_in_both_notebooks(name):
         cells = collect_marked_cells(notebook_of(folder, name))
         wanted = {"setup"}
         for check in lesson.of_role(Role.CHECK):
-            wanted |= {check.name, check_grade_id(check.name)}
-            cell = cells[check_grade_id(check.name)]
+            wanted |= {check.name, make_check_grade_id(check.name)}
+            cell = cells[make_check_grade_id(check.name)]
             call = ast.parse(cell.source).body[-1].value
             assert {word.arg: word.value.value for word in call.keywords} == {"points": check.points}
             assert cell.metadata.nbgrader.points == check.points

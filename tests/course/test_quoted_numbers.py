@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from exercise_kit.authoring.lesson import read_lesson
-from exercise_kit.engine.lesson_answers import right_objects
+from exercise_kit.engine.lesson_answers import load_right_objects
 from vit_course.metrics import paired_interval
 from vit_course.trained import DIGEST
 
@@ -352,7 +352,7 @@ def test_the_masked_autoencoder_is_quoted_as_it_was():
 
 
 def test_the_short_cells_measure_what_is_logged():
-    growth, largest_weights = right_objects(
+    growth, largest_weights = load_right_objects(
         ROOT / "solutions" / "10_modern.py", ("growth", "largest_weights"), "vit_course"
     )
     assert growth(0.1) == pytest.approx(SHORT["growth"]["0.1"], abs=1e-3)

@@ -11,8 +11,8 @@ import pytest
 from exercise_kit.engine.course import course
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from exercise_kit.progress import summary as summarizing
-from exercise_kit.progress.show import as_html, as_text
-from exercise_kit.progress.summary import summarize
+from exercise_kit.progress.show import render_as_html, render_as_text
+from exercise_kit.progress.summary import summarize_events
 
 ROOT = Path(__file__).parents[2]
 OUTLINE = json.loads((ROOT / "vit_course" / "exercises" / "outline.json").read_bytes())
@@ -57,25 +57,25 @@ def make_passed_event(name, lesson):
 
 
 def test_progress_counts_the_core_and_marks_its_lessons(tmp_path):
-    found = summarize(
+    found = summarize_events(
         [make_passed_event("patchify", "01_patchify"), make_passed_event("mixup", "07_experiments")], tmp_path
     )
     count = sum(len(each.list_core_exercises((*each.done, *each.to_do))) for each in found.lessons)
-    assert f"2 of {len(course().exercises)} exercises done (1 of {count} of the core)" in as_text(found)
+    assert f"2 of {len(course().exercises)} exercises done (1 of {count} of the core)" in render_as_text(found)
     first, other = (len(OUTLINE[name]["points"]) for name in ("01_patchify", "06_training"))
-    assert re.search(rf"^01_patchify · core +1 of {first}", as_text(found), re.MULTILINE)
-    assert re.search(rf"^06_training +0 of {other}", as_text(found), re.MULTILINE)
-    assert "01_patchify · core" in as_html(found)
+    assert re.search(rf"^01_patchify · core +1 of {first}", render_as_text(found), re.MULTILINE)
+    assert re.search(rf"^06_training +0 of {other}", render_as_text(found), re.MULTILINE)
+    assert "01_patchify · core" in render_as_html(found)
 
 
 def test_progress_says_that_what_comes_next_may_be_skipped(tmp_path):
     names = ("patchify", "unpatchify", "PatchEmbedding")
-    found = summarize([make_passed_event(name, "01_patchify") for name in names], tmp_path)
+    found = summarize_events([make_passed_event(name, "01_patchify") for name in names], tmp_path)
     assert found.next == "Next: `conv_from_linear`, in 01_patchify. It may be skipped."
 
 
 def test_of_a_release_of_the_core_progress_shows_its_lessons(tmp_path, monkeypatch):
     monkeypatch.setattr(summarizing, "read_release_settings", lambda: ReleaseSettings(Route.CORE))
-    assert [each.name for each in summarize([], tmp_path).lessons] == CORE
+    assert [each.name for each in summarize_events([], tmp_path).lessons] == CORE
     known = [make_passed_event("split_indices", "06_training")]
-    assert "06_training" in [each.name for each in summarize(known, tmp_path).lessons]
+    assert "06_training" in [each.name for each in summarize_events(known, tmp_path).lessons]

@@ -5,8 +5,8 @@ from functools import cache
 
 import pytest
 
-from exercise_kit.engine.records import same_record
-from exercise_kit.engine.two_mistakes import pairs_of
+from exercise_kit.engine.records import is_same_record
+from exercise_kit.engine.two_mistakes import list_pairs
 from exercise_kit.simulate.answer_pool import AnswerPool, LessonPools
 from exercise_kit.simulate.modules import load_right_variants
 from exercise_kit.submission.released import Lessons
@@ -75,7 +75,7 @@ def expect_the_same(exercise, source, objects):
     own, cells = (outcomes_of(exercise, each, KEYS[0]) for each in (objects, of_cell(exercise, source)))
     for one, other in zip(own, cells, strict=True):
         assert one.result.verdict == other.result.verdict, f"{source}\n{summary(cells)}"
-        assert same_record(one.record, other.record), f"{source}\n{one.check.name}: {one.record}\n{other.record}"
+        assert is_same_record(one.record, other.record), f"{source}\n{one.check.name}: {one.record}\n{other.record}"
 
 
 @EACH_EXERCISE
@@ -94,7 +94,7 @@ def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, poo
 @EACH_EXERCISE
 @pytest.mark.proof
 def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, pool):
-    pairs = [] if EXERCISES[exercise].file else list(pairs_of(EXERCISES[exercise]))
+    pairs = [] if EXERCISES[exercise].file else list(list_pairs(EXERCISES[exercise]))
     for pair in random.Random(exercise).sample(pairs, min(PAIRS, len(pairs))):
         made = pool.cell(pair)
         if (exercise, pair.first.name) not in NO_CELL and (exercise, pair.second.name) not in NO_CELL:

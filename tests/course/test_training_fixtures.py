@@ -10,7 +10,7 @@ from torch import nn
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.training_fixtures import add, get_fixture
+from exercise_kit.engine.training_fixtures import add_fixtures, get_fixture
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.training_fixtures import SmallClassifier, chance, elsewhere, groups, loop, stopping
 
@@ -218,7 +218,7 @@ def test_arrays_and_ranges_can_be_sent():
 
 
 def test_fixtures_are_found_by_name():
-    add(course().training_fixtures)
+    add_fixtures(course().training_fixtures)
     assert get_fixture("loop") is loop
     assert get_fixture("chance") is chance
     with pytest.raises(KeyError):

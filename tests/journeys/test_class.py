@@ -15,7 +15,7 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from exercise_kit.conventions import check_grade_id
+from exercise_kit.conventions import make_check_grade_id
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.journeys import nbgrader_commands
 from tests.journeys.roads import ROOT, data_folder, no_line_but, run, weights_file
@@ -40,7 +40,7 @@ class GradedClass:
                 each.name: each.auto_score
                 for each in gradebook.find_submission_notebook(lesson, lesson, student).grades
             }
-        return {name: grades[check_grade_id(name)] for name in POINTS[lesson]}
+        return {name: grades[make_check_grade_id(name)] for name in POINTS[lesson]}
 
     def notebook(self, student: str, lesson: str) -> nbformat.NotebookNode:
         """As it was graded."""
@@ -92,7 +92,7 @@ def _find_faults_in_untouched(graded: GradedClass) -> Iterator[str]:
                 yield f"nbgrader, as released: {lesson}: {name}: {points} points, not 0"
         for cell in graded.notebook(UNTOUCHED, lesson).cells:
             name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-            if name in map(check_grade_id, POINTS[lesson]) and not any(
+            if name in map(make_check_grade_id, POINTS[lesson]) and not any(
                 each in str(cell.outputs) for each in NOT_WRITTEN
             ):
                 yield f"nbgrader, as released: {lesson}: {name}: nothing says that it is not written yet"

@@ -17,7 +17,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, check_grade_id
+from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, make_check_grade_id
 from exercise_kit.simulate.answer_pool import LessonPools
 from exercise_kit.simulate.modules import load_right_variants
 from exercise_kit.submission.released import Lessons
@@ -72,7 +72,9 @@ def test_in_a_kernel_with_the_wheel_alone_every_check_passes(executed: dict[str,
 
 def _wrong_in_kernels(executed: dict[str, nbformat.NotebookNode]) -> Iterator[str]:
     for lesson, notebook in executed.items():
-        worth = {check_grade_id(name): points for name, points in POINTS[lesson].items() if not EXERCISES[name].file}
+        worth = {
+            make_check_grade_id(name): points for name, points in POINTS[lesson].items() if not EXERCISES[name].file
+        }
         for cell in notebook.cells:
             name = cell.metadata.get("nbgrader", {}).get("grade_id")
             if name in worth and (shown := points_shown(cell)) != worth[name]:

@@ -16,7 +16,7 @@ import pytest
 
 import exercise_kit
 import vit_course
-from exercise_kit.files import remove_drafts, user_folder, write
+from exercise_kit.files import find_user_folder, remove_drafts, write
 from tests.waiting import GIVE_UP
 
 
@@ -171,9 +171,9 @@ def test_the_user_s_folder_is_where_xdg_says_or_in_the_home(kind, tmp_path, monk
     in_home = tmp_path / f".{kind}" / "vit_course"
     for value, folder in (("", in_home), ("relative", in_home), ("/there", Path("/there/vit_course"))):
         monkeypatch.setenv(f"XDG_{kind.upper()}_HOME", value)
-        assert user_folder(kind) == folder
+        assert find_user_folder(kind) == folder
     monkeypatch.delenv(f"XDG_{kind.upper()}_HOME")
-    assert user_folder(kind) == in_home
+    assert find_user_folder(kind) == in_home
 
 
 # each renames something that no reader of another program has been promised: a folder, a student's file, a download

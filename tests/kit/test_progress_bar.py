@@ -18,7 +18,7 @@ from exercise_kit.authoring import build
 from exercise_kit.cli import commands
 from exercise_kit.cli import simulate as command
 from exercise_kit.engine.probes import silence
-from exercise_kit.progress_bar import SECONDS, Count, progress_bar, unsilenced, write_lines
+from exercise_kit.progress_bar import SECONDS, Count, print_progress_lines, progress_bar, unsilenced
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ def log_of(count: Count, steps_at: dict[int, int], ticks: int) -> str:
         return len(waits) > ticks
 
     console = a_log()
-    write_lines(console, count, wait, clock=lambda: 1000.0 + sum(waits))
+    print_progress_lines(console, count, wait, clock=lambda: 1000.0 + sum(waits))
     return console.file.getvalue()
 
 
@@ -93,7 +93,7 @@ def test_a_closed_pipe_stops_the_lines_and_not_the_work():
     os.close(reading)
     with open(writing, "w") as pipe, suppress(BrokenPipeError), unsilenced(Console(file=pipe)) as console:
         waits: list[float] = []
-        write_lines(console, Count("grading", 2), lambda seconds: bool(waits.append(seconds)))
+        print_progress_lines(console, Count("grading", 2), lambda seconds: bool(waits.append(seconds)))
         assert waits == [SECONDS]
         console.file.write("what is left in its buffer")
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from exercise_kit.quoting import harmless_cell, legible, legible_in_color, one_line, quoted
+from exercise_kit.quoting import (
+    make_harmless_cell,
+    make_legible,
+    make_legible_in_color,
+    make_one_line,
+    quote_first_line,
+)
 
 TURNED = "ab\u202ecd\u2066e"
 
@@ -20,17 +26,17 @@ TURNED = "ab\u202ecd\u2066e"
     ],
 )
 def test_what_no_terminal_should_act_upon_becomes_a_space(text, shown):
-    assert legible(text) == one_line(text) == shown
+    assert make_legible(text) == make_one_line(text) == shown
 
 
 def test_lines_stay_where_lines_may_be():
-    assert legible("a\n\tb\r\n") == "a\n\tb \n"
-    assert one_line("a\n\tb\r\n") == "a  b  "
-    assert quoted("\x1b[2Ja\u202eb\nmore") == "` [2Ja b`"
+    assert make_legible("a\n\tb\r\n") == "a\n\tb \n"
+    assert make_one_line("a\n\tb\r\n") == "a  b  "
+    assert quote_first_line("\x1b[2Ja\u202eb\nmore") == "` [2Ja b`"
 
 
 def test_a_page_shows_a_terminal_s_colors_and_nothing_else_of_it():
-    assert legible_in_color("\x1b[1;31mred\x1b[0m \x1b[2J\x1bc\u202e") == "\x1b[1;31mred\x1b[0m  [2J c "
+    assert make_legible_in_color("\x1b[1;31mred\x1b[0m \x1b[2J\x1bc\u202e") == "\x1b[1;31mred\x1b[0m  [2J c "
 
 
 @pytest.mark.parametrize(
@@ -56,4 +62,4 @@ def test_a_page_shows_a_terminal_s_colors_and_nothing_else_of_it():
     ],
 )
 def test_nothing_in_a_spreadsheet_is_evaluated(value, cell):
-    assert harmless_cell(value) == cell
+    assert make_harmless_cell(value) == cell

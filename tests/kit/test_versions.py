@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from exercise_kit.versions import MINIMUM_PYTHON, MINIMUM_TORCH, problem_with, require_supported
+from exercise_kit.versions import MINIMUM_PYTHON, MINIMUM_TORCH, find_version_problem, require_supported
 
 
 @pytest.mark.parametrize("torch_version", ["2.9.0", "2.11.0+cu128", "2.10.0a0+git1234", "3.0"])
 @pytest.mark.parametrize("python", [(3, 11, 0), (3, 13, 2), (4, 0)])
 def test_new_enough_versions_are_no_problem(python: tuple[int, ...], torch_version: str) -> None:
-    assert problem_with(python, torch_version) is None
+    assert find_version_problem(python, torch_version) is None
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_new_enough_versions_are_no_problem(python: tuple[int, ...], torch_versi
 def test_message_says_what_is_wanted_what_was_found_and_what_to_do(
     python: tuple[int, ...], torch_version: str | None, wanted: str, found: str, remedy: str
 ) -> None:
-    problem = problem_with(python, torch_version)
+    problem = find_version_problem(python, torch_version)
     assert problem is not None
     for part in (wanted, found, remedy):
         assert part in problem

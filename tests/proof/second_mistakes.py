@@ -37,16 +37,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import close
+from exercise_kit.engine.compare import are_close
 from exercise_kit.engine.course import course
 from exercise_kit.engine.diagnosis import Record
 from exercise_kit.engine.evaluate_check import Outcome
 from exercise_kit.engine.exercise import Exercise, Misconception
-from exercise_kit.engine.name_failures import observe_once
-from exercise_kit.engine.records import same_record
+from exercise_kit.engine.name_failures import observe_misconception
+from exercise_kit.engine.records import is_same_record
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Cause, Verdict
-from exercise_kit.judge.scoring import fraction
+from exercise_kit.judge.scoring import compute_fraction
 from exercise_kit.reasons import Reason
 from tests.our_hidden_checks import hidden_checks
 
@@ -140,7 +140,7 @@ def kind_of_failure(record: Record, right: Record, reason: Reason | None = None)
 
     Returns: a key of ``KINDS``, or "" where the mistake itself shows: numbers, shapes, exceptions.
     """
-    differing = [place for place, entry in enumerate(record) if not same_record(entry, (*right, *record)[place])]
+    differing = [place for place, entry in enumerate(record) if not is_same_record(entry, (*right, *record)[place])]
     if not differing or len(right) < len(record):
         return _OF_REASONS.get(reason, "") if reason else ""
     entry, wanted = record[differing[-1]], right[differing[-1]]
@@ -161,10 +161,10 @@ def _is_missing(found: Any, wanted: Any) -> bool:
 
 def _same_but_for_dtype(found: object, wanted: object) -> bool:
     if isinstance(found, Tensor) and isinstance(wanted, Tensor):
-        return found.shape == wanted.shape and close(found.to(torch.float64), wanted.to(torch.float64))
+        return found.shape == wanted.shape and are_close(found.to(torch.float64), wanted.to(torch.float64))
     if isinstance(found, tuple) and isinstance(wanted, tuple):
         pairs = zip(found, wanted, strict=False)
-        return len(found) == len(wanted) and all(same_record(*each) or _same_but_for_dtype(*each) for each in pairs)
+        return len(found) == len(wanted) and all(is_same_record(*each) or _same_but_for_dtype(*each) for each in pairs)
     return False
 
 
@@ -186,7 +186,7 @@ def examine(exercise: Exercise, mistakes: Sequence[Misconception] | None = None)
             if (name := each.check.name) and each.result.verdict == Verdict.FAIL
         )
         failed = *_public(exercise, wrong, right), *hidden
-        yield Finding(exercise.name, wrong, failed, fraction(exercise.name, outcomes))
+        yield Finding(exercise.name, wrong, failed, compute_fraction(exercise.name, outcomes))
 
 
 def _public(exercise: Exercise, wrong: Misconception, right: Misconception) -> Iterator[Failed]:
@@ -195,10 +195,10 @@ def _public(exercise: Exercise, wrong: Misconception, right: Misconception) -> I
         if not lost.isdisjoint(check.needs):
             lost.add(check.name)
             continue
-        fails, record = observe_once(wrong, exercise.objects, check)
+        fails, record = observe_misconception(wrong, exercise.objects, check)
         if fails:
             lost.add(check.name)
-            yield Failed(check.name, kind_of_failure(record, observe_once(right, exercise.objects, check)[1]))
+            yield Failed(check.name, kind_of_failure(record, observe_misconception(right, exercise.objects, check)[1]))
 
 
 def _outcomes(exercise: Exercise, wrong: Misconception, key: bytes = KEY) -> list[Outcome]:
@@ -214,7 +214,7 @@ def show_chance(exercises: Sequence[Exercise], secrets: int) -> int:
     found = 0
     for exercise, wrong in ((each, wrong) for each in exercises for wrong in each.misconceptions):
         outcomes = [_outcomes(exercise, wrong, f"secret {number}".encode()) for number in range(secrets)]
-        kept = [fraction(exercise.name, each) for each in outcomes]
+        kept = [compute_fraction(exercise.name, each) for each in outcomes]
         if max(kept) - min(kept) > MOST_APART:
             found += 1
             failing = [{one.check.name for one in each if one.result.verdict == Verdict.FAIL} for each in outcomes]

@@ -9,7 +9,7 @@ import pytest
 from exercise_kit.engine.probes import silence
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
-from exercise_kit.judge.scoring import fraction
+from exercise_kit.judge.scoring import compute_fraction
 from tests.our_hidden_checks import hidden_checks
 from tests.proof.judging import MutantJudge, OutOfTime, make_objects, time_limit
 from tests.proof.kept import keep
@@ -52,7 +52,7 @@ def measure_lost_points(exercise):
         if objects is not None and public.passes(objects):
             mutant_judge = MutantJudge(exercise)
             outcomes = [mutant_judge.evaluate(check, objects) for check in hidden_checks().exercises()[exercise]]
-            found[mutant.name] = 1 - fraction(exercise, outcomes)
+            found[mutant.name] = 1 - compute_fraction(exercise, outcomes)
     return found
 
 

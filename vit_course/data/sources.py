@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from exercise_kit.files import user_folder
+from exercise_kit.files import find_user_folder
 from vit_course.data.bundled import digits, shapes
 from vit_course.data.image_dataset import DatasetError, ImageDataset, MissingDatasetError
 from vit_course.data.torchvision_sets import PUBLISHED, is_begun, is_complete, load_published
@@ -146,7 +146,7 @@ def data_folder(root: Path | str | None = None) -> Path:
     if named := root or os.environ.get("VIT_COURSE_DATA"):
         return Path(named).expanduser()
     in_home = os.path.expanduser("~/.cache/vit_course")
-    return Path(in_home) if os.path.isdir(in_home) else user_folder("cache")
+    return Path(in_home) if os.path.isdir(in_home) else find_user_folder("cache")
 
 
 def holds_dataset(name: str, root: Path | str | None = None) -> bool:

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import vit_course.exercises
-from exercise_kit.engine.verdict import Cause, CheckResult, Report, Verdict, agree
+from exercise_kit.engine.verdict import Cause, CheckResult, Report, Verdict, format_count
 from exercise_kit.reasons import Reason
 from vit_course.diagnosis.watch import Op, is_of_the_model
 
@@ -175,7 +175,7 @@ class Diagnosis(Report):
 
     def summary(self) -> str:
         """One line: how many findings of each of the four answers."""
-        counts = (agree(len(self.of(each)), each) for each in Answer if self.of(each))
+        counts = (format_count(len(self.of(each)), each) for each in Answer if self.of(each))
         return f"{self.exercise}: {', '.join(counts)}"
 
     def as_dict(self) -> dict[str, object]:

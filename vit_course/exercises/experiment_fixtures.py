@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.training_fixtures import device
+from exercise_kit.engine.training_fixtures import call_on_other_device
 from vit_course.exercises.training_fixtures import chance, refusal
 
 
@@ -69,7 +69,7 @@ def mixing_elsewhere(
     def call_with_new_generator(images: Tensor, labels: Tensor) -> Any:
         return function(images, labels, num_classes, alpha, np.random.default_rng(seed))
 
-    return device(call_with_new_generator, [images, labels])
+    return call_on_other_device(call_with_new_generator, [images, labels])
 
 
 FIXTURES: dict[str, Callable[..., dict[str, Any]]] = {

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from exercise_kit.engine.training_fixtures import device
+from exercise_kit.engine.training_fixtures import call_on_other_device
 from vit_course.config import ViTConfig
 
 Weights = Mapping[str, Tensor]
@@ -236,7 +236,7 @@ def predict_elsewhere(
     function: Callable[..., Any], weights: Weights, config: ViTConfig, image: Tensor
 ) -> dict[str, Any]:
     """Call ``function(model, image)`` on another device than the CPU; what :func:`device` notes of it."""
-    return device(function, [SmallViT(weights, config), image])
+    return call_on_other_device(function, [SmallViT(weights, config), image])
 
 
 FIXTURES: dict[str, Callable[..., dict[str, Any]]] = {

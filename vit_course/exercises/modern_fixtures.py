@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.training_fixtures import DEVICE, OtherDevice, device
+from exercise_kit.engine.training_fixtures import DEVICE, OtherDevice, call_on_other_device
 from vit_course.exercises.training_fixtures import chance, refusal
 
 
@@ -141,7 +141,7 @@ def masking_elsewhere(function: Callable[..., Any], tokens: Tensor, mask_ratio: 
     num_patches = tokens.shape[1]
     share = 1 - round(mask_ratio * num_patches) / num_patches
     inputs = [tokens, mask_ratio, torch.Generator().manual_seed(seed)]
-    return device(function, inputs, there=_PlacesKnown(share))
+    return call_on_other_device(function, inputs, there=_PlacesKnown(share))
 
 
 def masking_gradients(function: Callable[..., Any], tokens: Tensor, mask_ratio: float, seed: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_tensor
+from exercise_kit.engine.compare import are_close, expect_tensor
 from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
 
@@ -43,7 +43,7 @@ def run_and_classify_results(student: Student, run: Callable[[], Any], shape: Se
     kinds: list[Tensor] = []
     for _ in range(RUNS):
         result = expect_tensor(run(), tuple(shape), f"the result of {student.name}")
-        if not any(close(result, each) for each in kinds):
+        if not any(are_close(result, each) for each in kinds):
             kinds.append(result)
     found = ONE if len(kinds) == 1 else ALWAYS_ANOTHER if len(kinds) == RUNS else SOME
     student.forget(len(student.record) - recorded)
@@ -67,4 +67,4 @@ def _has_random_biases(student: Student, module: StudentModule, weights: Mapping
         first, second = (expect_tensor(module(zeros), tuple(x.shape), name) for _ in range(2))
     except Failure:  # forward has made parameters
         return True
-    return not close(first, second)
+    return not are_close(first, second)

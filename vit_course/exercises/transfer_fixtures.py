@@ -13,7 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.training_fixtures import DEVICE, Calls, OtherDevice, TwoDevicesError, device, note_exception
+from exercise_kit.engine.training_fixtures import (
+    DEVICE,
+    Calls,
+    OtherDevice,
+    TwoDevicesError,
+    call_on_other_device,
+    note_exception,
+)
 from vit_course.config import ViTConfig
 from vit_course.exercises.inside_fixtures import Left, SmallViT, Weights, switch_modes_of_parts
 from vit_course.exercises.training_fixtures import Batch, SmallLoader, build_model_of_parts
@@ -107,7 +114,7 @@ def rehead_elsewhere(
     def call_and_list_parameters(model: nn.Module, num_classes: int) -> list[Tensor]:
         return [each.detach() for each in function(model, num_classes).parameters()]
 
-    return device(call_and_list_parameters, [SmallViT(weights, config), num_classes])
+    return call_on_other_device(call_and_list_parameters, [SmallViT(weights, config), num_classes])
 
 
 def featuring(
@@ -246,7 +253,7 @@ def probing_elsewhere(
 ) -> dict[str, Any]:
     """Call it with features and labels on another device; what :func:`device` notes of the first operators."""
     there = _FirstOperators()
-    notes = device(function, [features, labels, num_classes], there=there)
+    notes = call_on_other_device(function, [features, labels, num_classes], there=there)
     return notes | {"read": notes["read"] or there.is_over}
 
 

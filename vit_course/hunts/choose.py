@@ -12,11 +12,11 @@ from functools import cache
 from hashlib import sha256
 from itertools import combinations
 
-from exercise_kit.engine.compare import kind_of
+from exercise_kit.engine.compare import describe_kind
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.mistakes import Edit
 from exercise_kit.engine.program import Bug, Program
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from vit_course.exercises.catalog import EXERCISES
 
 
@@ -70,10 +70,10 @@ def ground_called(name: object) -> Ground:
         return ground
     offer = f"There are: {', '.join(grounds())}."
     if not isinstance(name, str):
-        raise ValueError(f"The name of a hunt comes first, in quotes; this is {kind_of(name)}. {offer}")
+        raise ValueError(f"The name of a hunt comes first, in quotes; this is {describe_kind(name)}. {offer}")
     near = difflib.get_close_matches(_plain(name), known, n=1, cutoff=0.5)
     meant = f'Did you mean "{known[near[0]].name}"? ' if near else ""
-    raise ValueError(f"There is no hunt called {quoted(name, 60) or 'nothing'}. {meant}{offer}")
+    raise ValueError(f"There is no hunt called {quote_first_line(name, 60) or 'nothing'}. {meant}{offer}")
 
 
 def draw(ground: Ground, seed: object, count: object) -> tuple[Bug, ...]:
@@ -111,7 +111,7 @@ def _whole(name: str, value: object) -> int:
         if not isinstance(value, bool):
             return operator.index(value)  # type: ignore[arg-type]  # whatever is no whole number raises TypeError
     advice = "leave out the quotes" if isinstance(value, str) and value.strip().isdigit() else f"as in {name}=2"
-    raise ValueError(f"{name} has to be a whole number, and this is {kind_of(value)}; {advice}.")
+    raise ValueError(f"{name} has to be a whole number, and this is {describe_kind(value)}; {advice}.")
 
 
 def _plain(name: str) -> str:

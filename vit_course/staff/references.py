@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.lesson_answers import right_objects
+from exercise_kit.engine.lesson_answers import load_right_objects
 from vit_course.attention import MultiHeadSelfAttention, merge_heads, scaled_dot_product_attention, split_heads
 from vit_course.config import ViTConfig
 from vit_course.data.splits import split_indices
@@ -218,7 +218,7 @@ def _answers_of_lessons() -> Iterator[tuple[str, tuple[Callable[..., Any], ...]]
     for name, exercise in EXERCISES.items():
         if name not in REFERENCE:
             lesson = Path(__file__).parents[2] / "solutions" / f"{exercise.lesson}.py"
-            yield name, right_objects(lesson, exercise.objects, "vit_course")
+            yield name, load_right_objects(lesson, exercise.objects, "vit_course")
 
 
 REFERENCE |= _answers_of_lessons()

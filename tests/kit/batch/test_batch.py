@@ -13,7 +13,7 @@ import pytest
 from exercise_kit.batch import batch, executors, job
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.executors import JobProcess
-from exercise_kit.batch.job import MEMORY, grade_here
+from exercise_kit.batch.job import MEMORY, grade_task
 from exercise_kit.batch.locations import Place
 from exercise_kit.submission.find import FoundFile
 
@@ -107,7 +107,7 @@ def test_changed_checks_are_evaluated_by_a_new_process(rejected, tmp_path):
 
 def test_wherever_a_submission_lies_it_is_graded_with_the_grader_s_own_place(place, rejected, monkeypatch):
     started = []
-    monkeypatch.setattr(JobProcess, "call", lambda *given: started.append(given[-1]) or grade_here(given[-1]))
+    monkeypatch.setattr(JobProcess, "call", lambda *given: started.append(given[-1]) or grade_task(given[-1]))
     own = rejected[0].parent
     (own / "hidden").mkdir()
     (own / "hidden" / "test_a.py").touch()
@@ -142,7 +142,7 @@ def memory_hungry(task):
     right = job.open_submission
     job.open_submission = _takes_it_all if task.handed_in.path.stem == "a" else right
     try:
-        return grade_here(task)
+        return grade_task(task)
     finally:
         job.open_submission = right
 
@@ -155,7 +155,7 @@ def _takes_it_all(*_):
 
 
 def test_a_job_without_memory_loses_one_submission(place, rejected, monkeypatch):
-    monkeypatch.setattr(batch, "grade_here", memory_hungry)
+    monkeypatch.setattr(batch, "grade_task", memory_hungry)
     with Grader(place) as grader:
         results = {Path(result.path).stem: result for result in grader.grade(rejected)}
     assert results["a"].status == "error"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.batch import job
-from exercise_kit.batch.job import Task, grade_here
+from exercise_kit.batch.job import Task, grade_task
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.submission.find import FoundFile
@@ -55,7 +55,7 @@ ALL = ["patchify", "unpatchify", "PatchEmbedding", "conv_from_linear", "fix_patc
 
 
 def test_what_was_graded_is_taken_over(judge, task):
-    first, again = grade_here(task), grade_here(task)
+    first, again = grade_task(task), grade_task(task)
     assert judge.judged == [ALL]
     assert (first.from_cache, again.from_cache) == (False, True)
     assert again.result == first.result
@@ -63,35 +63,35 @@ def test_what_was_graded_is_taken_over(judge, task):
 
 
 def test_fresh_grades_all_again(judge, task):
-    grade_here(task)
-    assert not grade_here(replace(task, fresh=True)).from_cache
+    grade_task(task)
+    assert not grade_task(replace(task, fresh=True)).from_cache
     assert judge.judged == [ALL, ALL]
 
 
 def test_after_a_changed_check_only_its_exercise_is_graded_again(judge, task):
-    grade_here(task)
+    grade_task(task)
     check = task.place.checks / "test_unpatchify.py"
     check.write_text(check.read_text() + "\n# mended\n")
-    done = grade_here(task)
+    done = grade_task(task)
     assert judge.judged == [ALL, ["unpatchify"]]
     assert [each.name for each in done.result.exercises] == ALL
     assert done.result.score == WORTH / 2
-    assert grade_here(task).from_cache
+    assert grade_task(task).from_cache
 
 
 def test_one_exercise_alone_leaves_the_others_kept(judge, task):
-    grade_here(task)
-    assert grade_here(replace(task, exercise="patchify")).from_cache
-    assert [each.name for each in grade_here(replace(task, exercise="patchify")).result.exercises] == ["patchify"]
+    grade_task(task)
+    assert grade_task(replace(task, exercise="patchify")).from_cache
+    assert [each.name for each in grade_task(replace(task, exercise="patchify")).result.exercises] == ["patchify"]
     assert judge.judged == [ALL]
 
 
 def test_the_same_work_of_two_students_is_graded_once_and_reported_of_each(judge, task, tmp_path):
-    grade_here(task)
+    grade_task(task)
     twin = tmp_path / "twin" / "01_patchify.ipynb"
     twin.parent.mkdir()
     shutil.copy(task.handed_in.path, twin)
-    done = grade_here(replace(task, handed_in=FoundFile(twin, "ben", "01_patchify")))
+    done = grade_task(replace(task, handed_in=FoundFile(twin, "ben", "01_patchify")))
     assert done.from_cache
     assert (done.result.student, done.result.path) == ("ben", str(twin))
 
@@ -101,7 +101,7 @@ def test_reasons_and_flags_of_reading_and_of_running_are_reported_together(judge
     mine = work().answer(unpatchify="")
     mine.cells.remove(mine.cell("check-patchify"))
     task = Task(FoundFile(mine.write()), place)
-    for done in (grade_here(task), grade_here(task)):
+    for done in (grade_task(task), grade_task(task)):
         assert done.result.reason == f"the cell of unpatchify is empty; {judge.reason}"
         assert done.result.flags == ("test-cell-deleted", "timeout")
 
@@ -109,32 +109,32 @@ def test_reasons_and_flags_of_reading_and_of_running_are_reported_together(judge
 def test_the_files_beside_a_notebook_are_reported_whether_graded_or_taken_over(judge, work, place):
     path = work("07_experiments").write()
     task = Task(FoundFile(path), place)
-    assert grade_here(task).files == ()
+    assert grade_task(task).files == ()
     (path.parent / "vit_cifar.safetensors").write_bytes(b"weights")
-    graded, kept = grade_here(task), grade_here(task)
+    graded, kept = grade_task(task), grade_task(task)
     assert kept.from_cache
     assert graded.files == kept.files
     assert len(graded.files) == 1
 
 
 def test_an_edited_result_is_graded_again_and_reported(judge, task):
-    first = grade_here(task).result
+    first = grade_task(task).result
     (entry,) = task.place.results.iterdir()
     entry.write_text(entry.read_text().replace('"score": ', '"score": 120', 1))
-    regraded = grade_here(task)
+    regraded = grade_task(task)
     assert not regraded.from_cache
     assert regraded.result.score == first.score
     assert regraded.result.reason == "its kept result had been changed by somebody else, and it was graded again"
-    again = grade_here(task)
+    again = grade_task(task)
     assert again.from_cache
     assert again.result.reason is None
 
 
 def test_an_error_of_ours_is_not_kept(judge, task):
     judge.status = "error"
-    assert grade_here(task).result.status == "error"
+    assert grade_task(task).result.status == "error"
     judge.status = "graded"
-    assert grade_here(task).result.status == "graded"
+    assert grade_task(task).result.status == "graded"
 
 
 def test_a_judge_that_cannot_be_made_costs_a_named_error(task, monkeypatch):
@@ -142,21 +142,21 @@ def test_a_judge_that_cannot_be_made_costs_a_named_error(task, monkeypatch):
         raise RuntimeError("no hidden checks")
 
     monkeypatch.setattr(job._judge_pool, "provide_judge", fail)
-    done = grade_here(task)
+    done = grade_task(task)
     assert (done.result.status, done.result.student) == ("error", "ada")
     assert done.result.reason == "the judge failed: RuntimeError: no hidden checks"
 
 
 def test_broken_hidden_checks_are_named_with_their_line(task):
     (task.place.checks / "test_mine.py").write_text("def broken(:\n")
-    done = grade_here(task)
+    done = grade_task(task)
     assert done.result.status == "error"
     assert "cannot be used until this is mended: test_mine.py:1: SyntaxError" in done.result.reason
 
 
 def test_where_nothing_can_be_kept_grading_goes_on_and_it_is_reported(judge, task):
     task.place.results.write_text("a file in the way")
-    done = grade_here(task)
+    done = grade_task(task)
     assert done.result.status == "graded"
     assert done.result.score == WORTH / 2
     assert done.result.reason == "its result could not be kept: File exists"
@@ -166,17 +166,17 @@ def test_no_sandbox_is_reported_of_every_submission(judge, task, tmp_path):
     bad = tmp_path / "bad.ipynb"
     bad.write_text("{")
     for path in (task.handed_in.path, bad):
-        done = grade_here(replace(task, handed_in=FoundFile(path), sandboxed=False))
+        done = grade_task(replace(task, handed_in=FoundFile(path), sandboxed=False))
         assert "not-sandboxed" in done.result.flags
-    assert not grade_here(task).from_cache, "a result without the sandbox does not stand for one with it"
+    assert not grade_task(task).from_cache, "a result without the sandbox does not stand for one with it"
 
 
 def test_a_file_that_is_no_submission_is_left_out(judge, task, tmp_path):
     helper = tmp_path / "helper.py"
     helper.write_text("x = 1")
-    assert grade_here(replace(task, handed_in=FoundFile(helper))).result is None
-    assert grade_here(replace(task, handed_in=FoundFile(helper, named=True))).result.status == "rejected"
-    assert grade_here(replace(task, exercise="Mlp")).result is None, "another lesson's, found in a folder"
+    assert grade_task(replace(task, handed_in=FoundFile(helper))).result is None
+    assert grade_task(replace(task, handed_in=FoundFile(helper, named=True))).result.status == "rejected"
+    assert grade_task(replace(task, exercise="Mlp")).result is None, "another lesson's, found in a folder"
 
 
 WARM = """

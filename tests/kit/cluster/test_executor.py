@@ -17,7 +17,7 @@ from exercise_kit.batch.locations import Place
 from exercise_kit.cluster import executor as cluster
 from exercise_kit.cluster import worker as cluster_worker
 from exercise_kit.cluster.executor import Cluster, ClusterError, join_results
-from exercise_kit.cluster.worker import Needs, make_request, reply_to
+from exercise_kit.cluster.worker import Needs, make_request, reply_to_request
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox import devices
@@ -77,7 +77,7 @@ def hanging(request):
 @pytest.fixture
 def workers(monkeypatch, distributed):
     """A scheduler and two workers in this process."""
-    monkeypatch.setattr(cluster, "reply_to", made_up)
+    monkeypatch.setattr(cluster, "reply_to_request", made_up)
     monkeypatch.setattr(cluster, "LOOK", 0.02)
     BLOCKED.clear()
     GO_ON.clear()
@@ -172,8 +172,8 @@ def test_what_a_lost_worker_had_in_hand_goes_to_one_that_joins(workers, task):
 def test_a_worker_that_comes_after_one_that_refuses_is_waited_for(workers, task):
     REPLIES.update({0: refusing, 1: refusing, "new": grading})
     connected, looks = Cluster(workers.scheduler_address, task, lambda text: None), []
-    update = connected._update
-    connected._update = lambda present: (update(present), looks.append(len(present)))
+    update = connected._update_workers
+    connected._update_workers = lambda present: (update(present), looks.append(len(present)))
     with ThreadPoolExecutor(1) as threads:
         found = threads.submit(connected.judge, task, submission())
         wait_until(lambda: len(looks) > 4 and not any(each.question for each in connected._workers.values()))
@@ -187,13 +187,13 @@ def test_a_scheduler_that_falls_silent_is_reported(workers, task, monkeypatch):
     def silent(*_):
         raise OSError
 
-    monkeypatch.setattr(cluster, "_read_longest_silence", lambda: 0.1)
+    monkeypatch.setattr(cluster, "_read_connection_timeout", lambda: 0.1)
     REPLIES.update({0: hanging, 1: hanging})
     connected = Cluster(workers.scheduler_address, task, lambda text: None)
     with ThreadPoolExecutor(1) as threads:
         found = threads.submit(connected.judge, task, submission())
         assert BLOCKED.wait(GIVE_UP)
-        monkeypatch.setattr(cluster, "_query", silent)
+        monkeypatch.setattr(cluster, "_query_scheduler", silent)
         with pytest.raises(ClusterError, match=r"does not answer any more\. What was graded is kept"):
             found.result(GIVE_UP)
     GO_ON.set()
@@ -219,11 +219,11 @@ def test_a_request_tells_neither_the_secret_nor_whose_it_is(task):
 def test_checks_are_found_in_the_clone_where_the_grader_s_folder_is_not_seen(task, tmp_path):
     place = replace(task.place, checks=Path(shutil.copytree(HIDDEN, tmp_path / "hidden")))
     needs = Needs.of(replace(task, place=place))
-    assert cluster_worker._find_checks(needs) == tmp_path / "hidden"
-    assert cluster_worker._find_checks(replace(needs, folder="/nowhere")) == HIDDEN
+    assert cluster_worker._find_checks_folder(needs) == tmp_path / "hidden"
+    assert cluster_worker._find_checks_folder(replace(needs, folder="/nowhere")) == HIDDEN
     (tmp_path / "hidden" / "test_patchify.py").write_text("", encoding="utf-8")
-    assert cluster_worker._find_checks(needs) == HIDDEN
-    assert cluster_worker._find_checks(replace(needs, checks="0" * 64)) is None
+    assert cluster_worker._find_checks_folder(needs) == HIDDEN
+    assert cluster_worker._find_checks_folder(replace(needs, checks="0" * 64)) is None
 
 
 def test_other_checks_are_refused_by_name(task, tmp_path):
@@ -231,7 +231,7 @@ def test_other_checks_are_refused_by_name(task, tmp_path):
     (own / "test_patchify.py").write_text("", encoding="utf-8")
     request = make_request(replace(task, place=replace(task.place, checks=own)), submission())
     shutil.rmtree(own)
-    reply = json.loads(reply_to(request))
+    reply = json.loads(reply_to_request(request))
     assert reply["host"]
     assert f"it has other hidden checks: those of this run are not in {own} or {HIDDEN} there" in reply["refused"]
 
@@ -242,24 +242,25 @@ def test_a_process_that_dies_is_a_failure(task, monkeypatch):
 
     monkeypatch.setattr(cluster_worker.JobProcess, "call", dies)
     assert (
-        json.loads(reply_to(make_request(task, submission())))["failed"] == "its process was stopped (BrokenExecutor)"
+        json.loads(reply_to_request(make_request(task, submission())))["failed"]
+        == "its process was stopped (BrokenExecutor)"
     )
 
 
 def test_another_version_code_or_device_is_refused(task, monkeypatch):
     needs = Needs.of(task)
-    assert cluster_worker._find_lack(replace(needs, sandboxed=False)) is None
+    assert cluster_worker._find_unmet_need(replace(needs, sandboxed=False)) is None
     other = tuple((name, "9.9" if name == "torch" else number) for name, number in needs.versions)
-    assert "where the grader has 9.9; install the same versions" in cluster_worker._find_lack(
+    assert "where the grader has 9.9; install the same versions" in cluster_worker._find_unmet_need(
         replace(needs, versions=other)
     )
-    assert "another one than the grader's" in cluster_worker._find_lack(replace(needs, code="0" * 64))
+    assert "another one than the grader's" in cluster_worker._find_unmet_need(replace(needs, code="0" * 64))
     elsewhere = replace(needs, limits=Limits(device="cuda:99"))
-    assert "it cannot compute on cuda:99: " in cluster_worker._find_lack(elsewhere)
+    assert "it cannot compute on cuda:99: " in cluster_worker._find_unmet_need(elsewhere)
     lacking = capabilities.SandboxCapabilities(0, False, False, {"landlock": "use Linux 5.13 or newer"})
     monkeypatch.setattr(capabilities, "probe_capabilities", lambda: lacking)
     words = "it cannot keep students' code apart (landlock: use Linux 5.13 or newer)"
-    assert cluster_worker._find_lack(replace(needs, folder="/elsewhere")) == words
+    assert cluster_worker._find_unmet_need(replace(needs, folder="/elsewhere")) == words
     assert devices.list_missing_protections("cpu") == lacking.missing
 
 

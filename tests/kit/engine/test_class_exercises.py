@@ -9,9 +9,9 @@ import pytest
 from exercise_kit.engine import own_parts
 from exercise_kit.engine.class_exercises import find_class_files, use_class
 from exercise_kit.engine.course import course
-from exercise_kit.engine.lesson_answers import right_objects
+from exercise_kit.engine.lesson_answers import load_right_objects
 from exercise_kit.engine.run import check
-from exercise_kit.hidden_checks.checks import right_objects as references_of
+from exercise_kit.hidden_checks.checks import gather_right_objects as references_of
 
 pytestmark = pytest.mark.usefixtures("no_class_afterward")
 LESSON = "20_own"
@@ -82,7 +82,7 @@ def test_parts_that_somebody_has_kept_are_in_no_answer(tmp_path, monkeypatch):
     monkeypatch.setattr(own_parts, "own", lambda *names: pytest.fail("it was asked for a student's own part"))
     lesson = tmp_path / "20_own.py"
     lesson.write_text("from vit_course import own\npart = own('patchify')\ndef answer():\n    return part\n")
-    (answer,) = right_objects(lesson, ["answer"], "vit_course")
+    (answer,) = load_right_objects(lesson, ["answer"], "vit_course")
     assert answer().__module__ == "vit_course.patches"
 
 

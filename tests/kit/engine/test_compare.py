@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_equal, expect_tensor, shape
+from exercise_kit.engine.compare import are_close, expect_equal, expect_tensor, format_shape
 from exercise_kit.engine.verdict import Failure
 
 AXES = ("image", "token", "feature")
@@ -75,7 +75,7 @@ def test_what_is_no_tensor_is_reported_by_its_kind(answer: object, seen: str, lo
 def test_a_wrong_shape_says_both(size: tuple[int, ...], wanted: tuple[int, ...], expected: str) -> None:
     with pytest.raises(Failure) as caught:
         expect_tensor(numbers(*size), wanted, "patchify")
-    assert caught.value.seen == f"patchify has the shape {shape(size)}"
+    assert caught.value.seen == f"patchify has the shape {format_shape(size)}"
     assert caught.value.expected == expected
 
 
@@ -99,9 +99,9 @@ def test_integers_and_bools_are_compared_exactly() -> None:
     found = failure(torch.tensor([True, True, False]), torch.tensor([True, False, False]))
     assert (found.seen.endswith("the first is at index [1]: True"), found.expected) == (True, "False there")
     assert failure(torch.tensor([1.0, 0.0]), torch.tensor([True, False])).expected == "bool"
-    assert not close(torch.tensor([1.7]), torch.tensor([1]))
-    assert not close(torch.tensor([2]), torch.tensor([True]))
-    assert not close(torch.tensor([2**53 + 1]), torch.tensor([2**53]))
+    assert not are_close(torch.tensor([1.7]), torch.tensor([1]))
+    assert not are_close(torch.tensor([2]), torch.tensor([True]))
+    assert not are_close(torch.tensor([2**53 + 1]), torch.tensor([2**53]))
 
 
 def test_a_wrong_device_says_both() -> None:
@@ -212,8 +212,8 @@ def test_words_of_a_check_get_numbers_without_a_graph() -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_may_round(dtype: torch.dtype) -> None:
     right = numbers(2, 3, 4).to(dtype)
-    assert close(right * 1.005, right)
-    assert not close(right * 1.5, right)
+    assert are_close(right * 1.005, right)
+    assert not are_close(right * 1.5, right)
 
 
 def shares(*shape: int) -> Tensor:

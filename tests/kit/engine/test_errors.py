@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from exercise_kit.engine.records import same_record
+from exercise_kit.engine.records import is_same_record
 from exercise_kit.engine.verdict import Failure, NotWritten
 from tests.kit.engine.patchify_student import INPUT, failure, raises, student
 
@@ -122,12 +122,12 @@ def test_errors_of_one_type_are_distinguished_by_their_words() -> None:
             mine(INPUT)
         return mine.record
 
-    assert same_record(record(lambda x: x.view(4, 4)), record(lambda x: x.reshape(2, 2, 4)))  # two ways, one mistake
-    assert not same_record(record(lambda x: x.view(4, 4)), record(lambda x: x.view(4, 5)))
-    assert not same_record(record(lambda x: x.view(4, 4)), record(lambda x: x @ x))
-    assert not same_record(record(lambda x: None + 1), record(lambda x: len(3)))
-    assert same_record(record(lambda x: [].to(x)), record(lambda x: [].clone()))
-    assert not same_record(record(lambda x: [].to(x)), record(lambda x: "".to(x)))
+    assert is_same_record(record(lambda x: x.view(4, 4)), record(lambda x: x.reshape(2, 2, 4)))  # two ways, one mistake
+    assert not is_same_record(record(lambda x: x.view(4, 4)), record(lambda x: x.view(4, 5)))
+    assert not is_same_record(record(lambda x: x.view(4, 4)), record(lambda x: x @ x))
+    assert not is_same_record(record(lambda x: None + 1), record(lambda x: len(3)))
+    assert is_same_record(record(lambda x: [].to(x)), record(lambda x: [].clone()))
+    assert not is_same_record(record(lambda x: [].to(x)), record(lambda x: "".to(x)))
 
 
 def test_an_error_is_the_same_under_any_name_of_the_class() -> None:

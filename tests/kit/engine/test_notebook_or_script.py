@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from exercise_kit.engine import notebook_or_script
 from exercise_kit.engine.course import course
-from exercise_kit.engine.notebook_or_script import explain_missing_name, explain_older_than_cell
+from exercise_kit.engine.notebook_or_script import explain_missing_name, explain_outdated_answer
 
 
 def words_for(code: str | CodeType) -> str:
@@ -39,8 +39,8 @@ def words_after(*cells: str, name: str = "patchify") -> str:
     try:
         shell.history_manager.input_hist_raw = ["", *cells]
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(notebook_or_script, "find_shell", lambda: shell)
-            return explain_older_than_cell(course().exercises[name])
+            patched.setattr(notebook_or_script, "find_ipython_shell", lambda: shell)
+            return explain_outdated_answer(course().exercises[name])
     finally:
         shell.history_manager.end_session()
 
@@ -89,8 +89,8 @@ def test_a_check_in_its_exercises_own_cell_is_about_that_cell() -> None:
 
 @pytest.mark.parametrize("shell", [None, SimpleNamespace(), SimpleNamespace(history_manager=None)])
 def test_without_a_history_nothing_is_said(shell: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notebook_or_script, "find_shell", lambda: shell)
-    assert explain_older_than_cell(course().exercises["patchify"]) == ""
+    monkeypatch.setattr(notebook_or_script, "find_ipython_shell", lambda: shell)
+    assert explain_outdated_answer(course().exercises["patchify"]) == ""
 
 
 @pytest.mark.parametrize("code", ["patchfiy", "def inside():\n    return patchify\ninside()"])
@@ -118,10 +118,10 @@ def test_check_compares_with_the_cell_as_it_ran_last(
     cells: list[tuple[str | None, str]], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell = InteractiveShell()
-    monkeypatch.setattr(notebook_or_script, "find_shell", lambda: shell)
+    monkeypatch.setattr(notebook_or_script, "find_ipython_shell", lambda: shell)
     for name in ("_last_run", "_home_of"):
         monkeypatch.setattr(notebook_or_script, name, {})
-    shell.events.register("pre_run_cell", notebook_or_script.note_cell)
+    shell.events.register("pre_run_cell", notebook_or_script.remember_cell_source)
     try:
         shell.run_cell("from vit_course import check", store_history=True)
         with contextlib.redirect_stdout(io.StringIO()):

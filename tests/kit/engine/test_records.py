@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine import check
-from exercise_kit.engine.records import same_record, take_snapshot
+from exercise_kit.engine.records import is_same_record, take_snapshot
 from exercise_kit.engine.rendering import render_html
 from exercise_kit.engine.verdict import Verdict
 from tests.kit.engine.patchify_student import INPUT, failure, student
@@ -85,7 +85,7 @@ def test_big_and_deep_answers_are_kept_short() -> None:
     for answer in (deep, circle, [[0.0] * 1000] * 1000, "x" * 10**6, 10**5000):
         mine = student(lambda: answer)  # noqa: B023
         mine()
-        assert same_record(mine.record, copy.copy(mine.record))
+        assert is_same_record(mine.record, copy.copy(mine.record))
 
 
 def test_records_are_compared_by_numbers() -> None:
@@ -95,13 +95,13 @@ def test_records_are_compared_by_numbers() -> None:
         return mine.record
 
     half = record(lambda x: (x / 0, [x.sum(), None, "text"]))
-    assert same_record(half, record(lambda x: (x / 0, (x.sum() + 1e-7, None, "text"))))
-    assert not same_record(half, record(lambda x: (x / 0, (x.sum() + 1, None, "text"))))
-    assert not same_record(record(lambda x: x), record(lambda x: x.double()))
-    assert not same_record(record(lambda x: x), record(lambda x: x[None]))
-    assert not same_record(record(lambda x: True), record(lambda x: 1))
-    assert not same_record([INPUT.to("meta")], [INPUT.to("meta")])
-    assert not same_record([INPUT.to_sparse()], [INPUT])
+    assert is_same_record(half, record(lambda x: (x / 0, (x.sum() + 1e-7, None, "text"))))
+    assert not is_same_record(half, record(lambda x: (x / 0, (x.sum() + 1, None, "text"))))
+    assert not is_same_record(record(lambda x: x), record(lambda x: x.double()))
+    assert not is_same_record(record(lambda x: x), record(lambda x: x[None]))
+    assert not is_same_record(record(lambda x: True), record(lambda x: 1))
+    assert not is_same_record([INPUT.to("meta")], [INPUT.to("meta")])
+    assert not is_same_record([INPUT.to_sparse()], [INPUT])
 
 
 class Lying(Tensor):
@@ -191,6 +191,6 @@ def test_a_giant_tensor_is_on_record_by_its_shape() -> None:
 
 
 def test_floats_are_compared_up_to_rounding_as_tensors_are() -> None:
-    assert same_record([(-1.0, float("nan"))], [(-1.0000001192092896, float("nan"))])
-    assert not same_record([1.0], [1.00001])
-    assert not same_record([1.0], [1])
+    assert is_same_record([(-1.0, float("nan"))], [(-1.0000001192092896, float("nan"))])
+    assert not is_same_record([1.0], [1.00001])
+    assert not is_same_record([1.0], [1])

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from exercise_kit.engine.expect import expect_device_of_input
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.training_fixtures import device
+from exercise_kit.engine.training_fixtures import call_on_other_device
 from exercise_kit.engine.verdict import Failure, Undecided
 
 X = torch.ones(2, 3, 4, 6)
@@ -80,12 +80,12 @@ FINE = {
 
 @pytest.mark.parametrize("name", MIXED)
 def test_what_a_gpu_refuses_is_refused(name):
-    assert device(MIXED[name], [X])["mixed"]
+    assert call_on_other_device(MIXED[name], [X])["mixed"]
 
 
 @pytest.mark.parametrize("name", FINE)
 def test_what_a_gpu_takes_is_taken(name):
-    notes = device(FINE[name], [X])
+    notes = call_on_other_device(FINE[name], [X])
     assert notes["raised"] == "", notes
     assert set(notes["devices"]) == {"meta"}
 
@@ -169,7 +169,7 @@ def test_results_lie_in_memory_as_on_the_cpu(answer):
         raised = ""
     except RuntimeError:
         raised = "RuntimeError"
-    assert device(answer, [X])["raised"] == raised
+    assert call_on_other_device(answer, [X])["raised"] == raised
 
 
 def test_arithmetic_there_does_not_import_torchs_compiler():

@@ -152,7 +152,7 @@ def test_a_module_is_built_loaded_and_run() -> None:
     module = build_module(Projection, 3)
     module.load(weights_for(3))
     assert torch.equal(module(INPUT), INPUT.sum(1, keepdim=True).expand(2, 4))
-    assert module.without_gradient(module(INPUT)) == []
+    assert module.list_parameters_without_gradient(module(INPUT)) == []
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_a_module_without_init_or_forward_is_reported_so() -> None:
 
 def test_parameters_without_a_gradient_are_named() -> None:
     module = build_module(Projection, 3, False)
-    assert module.without_gradient(module(INPUT)) == ["projection.weight", "projection.bias"]
+    assert module.list_parameters_without_gradient(module(INPUT)) == ["projection.weight", "projection.bias"]
 
 
 class Backward(torch.autograd.Function):
@@ -310,7 +310,7 @@ def test_a_broken_backward_pass_becomes_words(fails: Callable[[Tensor], Tensor],
 
     module = build_module(Broken, 3)
     with pytest.raises(Failure) as caught:
-        module.without_gradient(module(INPUT))
+        module.list_parameters_without_gradient(module(INPUT))
     assert seen in caught.value.seen
 
 

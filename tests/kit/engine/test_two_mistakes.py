@@ -12,28 +12,28 @@ from exercise_kit.engine.mistakes import add_mistakes
 from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.program import read_program
 from exercise_kit.engine.report_lines import make_report_lines
-from exercise_kit.engine.run import check, explain_unrecognized_pair, run_checks
+from exercise_kit.engine.run import check, explain_unrecognized_pair_of_mistakes, run_checks
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Layout, declare, pairs_of
-from exercise_kit.judge.replays import Replays, find_commonest
+from exercise_kit.engine.two_mistakes import Layout, declare_pairs, list_pairs
+from exercise_kit.judge.replays import Replays, find_commonest_misconception
 from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.catalog import EXERCISES
 
 ROOT = Path(__file__).parents[3]
 # the bug hunts share the pairs of the exercise that they come from
-OWN = [each for each in EXERCISES.values() if pairs_of(each) and not each.name.startswith("fix_")]
+OWN = [each for each in EXERCISES.values() if list_pairs(each) and not each.name.startswith("fix_")]
 
 
 def seeded_sample():
     drawn = random.Random(5)
     for exercise in OWN:
-        for pair in drawn.sample(pairs_of(exercise), 2):
+        for pair in drawn.sample(list_pairs(exercise), 2):
             yield pytest.param(exercise, pair, id=f"{exercise.name}-{pair.name}")
 
 
 def pair_called(exercise, first, second):
     return next(
-        pair for pair in pairs_of(EXERCISES[exercise]) if (pair.first.name, pair.second.name) == (first, second)
+        pair for pair in list_pairs(EXERCISES[exercise]) if (pair.first.name, pair.second.name) == (first, second)
     )
 
 
@@ -42,7 +42,7 @@ def pair_called(exercise, first, second):
 def test_a_pair_fails_and_is_reported_as_one_of_its_own(exercise, pair):
     """By its name, or by a name that gives the same: of one of the two, where that hides the other, or of another."""
     report = check(exercise.name, *pair.objects, points=10)
-    message = explain_unrecognized_pair(exercise, pair)
+    message = explain_unrecognized_pair_of_mistakes(exercise, pair)
     assert not report.passed, message
     if pair.name in report.misconceptions:
         assert report.as_dict()["misconception"] == pair.name
@@ -95,7 +95,7 @@ UNNAMED_BY_GRADING = [("VisionTransformer", "mean of all tokens", "positions nev
 @pytest.mark.parametrize(("exercise", "first", "second"), [each for each in COMMON if each not in UNNAMED_BY_CHECK])
 def test_a_common_pair_is_named_by_public_checks(exercise, first, second):
     pair = pair_called(exercise, first, second)
-    assert explain_unrecognized_pair(EXERCISES[exercise], pair) == ""
+    assert explain_unrecognized_pair_of_mistakes(EXERCISES[exercise], pair) == ""
     report = check(exercise, *pair.objects, points=10)
     assert report.misconceptions == (f"{first}, and {second}",)
     message = str(report)
@@ -109,7 +109,7 @@ def test_a_common_pair_is_named_by_hidden_checks(exercise, first, second):
     names = EXERCISES[exercise].objects
     outcomes = list(hidden_checks().run(exercise, lambda: Student(dict(zip(names, pair.objects, strict=True))), key))
     named = name_failures(EXERCISES[exercise], outcomes, Replays(hidden_checks(), exercise, key))
-    assert find_commonest(named) == pair.name
+    assert find_commonest_misconception(named) == pair.name
 
 
 def test_an_answer_that_is_no_pair_is_not_named_so():
@@ -201,16 +201,18 @@ def test_a_failure_that_a_single_mistake_explains_is_no_pair():
 
 def test_a_pair_that_is_none_is_reported_with_its_reason():
     exercise = tripled_and_shifted()
-    reasons = {pair.name: explain_unrecognized_pair(exercise, pair) for pair in pairs_of(exercise)}
+    reasons = {pair.name: explain_unrecognized_pair_of_mistakes(exercise, pair) for pair in list_pairs(exercise)}
     assert reasons["tripled, and negative ones too"] == ""
     assert reasons["tripled, and shifted by nothing"].endswith("looks like tripled")
     exercise.checks = exercise.checks[1:]
-    message = explain_unrecognized_pair(exercise, next(pair for pair in pairs_of(exercise) if "nothing" in pair.name))
+    message = explain_unrecognized_pair_of_mistakes(
+        exercise, next(pair for pair in list_pairs(exercise) if "nothing" in pair.name)
+    )
     assert message == "every public check of scale passes tripled, and shifted by nothing"
 
 
 def test_edits_of_one_line_are_no_pair():
-    names = {pair.name for pair in pairs_of(tripled_and_shifted())}
+    names = {pair.name for pair in list_pairs(tripled_and_shifted())}
     assert "tripled, and negative ones too" in names
     assert "negative ones too, and mirrored" not in names
 
@@ -239,9 +241,9 @@ def test_layouts_are_composed_without_a_word_of_code():
         """Rounded."""
         return x.int()
 
-    declare(exercise, Layout(lambda x: x.clone(), (torch.empty(2, 3),)))
+    declare_pairs(exercise, Layout(lambda x: x.clone(), (torch.empty(2, 3),)))
     x = torch.tensor([[0.5, 1.5, 2.5], [3.5, 4.5, 5.5]])
-    found = [(pair.name, pair.objects[0](x).tolist()) for pair in pairs_of(exercise)]
+    found = [(pair.name, pair.objects[0](x).tolist()) for pair in list_pairs(exercise)]
     assert ("rows reversed, and on its side", x.flip(0).T.tolist()) in found
     assert ("rows reversed, and rounded", x.flip(0).int().tolist()) in found
     assert ("on its side, and rounded", x.T.int().tolist()) in found

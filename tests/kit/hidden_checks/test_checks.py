@@ -16,7 +16,7 @@ from exercise_kit.engine import check
 from exercise_kit.engine.course import course
 from exercise_kit.engine.student import Student
 from exercise_kit.hidden_checks import HiddenChecksError
-from exercise_kit.hidden_checks.checks import HiddenChecks, derive_seed, reference_student
+from exercise_kit.hidden_checks.checks import HiddenChecks, derive_seed, make_reference_student
 from tests.machine import needs_sandbox
 
 CONFTEST = Path(__file__).parents[2] / "hidden" / "conftest.py"
@@ -52,7 +52,7 @@ def checks_of(tmp_path):
 
 
 def right():
-    return reference_student("patchify")
+    return make_reference_student("patchify")
 
 
 def student_of(function):
@@ -111,7 +111,7 @@ def test_right_and_wrong_answers_again_and_again(checks_of):
         assert wrong.result.verdict == "fail"
         assert "has the shape" in wrong.result.seen
         assert wrong.record
-        fixed = lambda: reference_student("fix_patchify")  # noqa: E731
+        fixed = lambda: make_reference_student("fix_patchify")  # noqa: E731
         assert only(evaluate(checks, fixed, "fix_patchify")).result.verdict == "pass"
 
 

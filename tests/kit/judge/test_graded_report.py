@@ -19,7 +19,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.rendering import render_html, render_text
 from exercise_kit.engine.verdict import Cause, CheckResult, Part, Report, Verdict
 from exercise_kit.exports import classroom50, gradescope
-from exercise_kit.judge.graded_report import graded_report
+from exercise_kit.judge.graded_report import make_graded_report
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.nbgrader.nbgrader_judge import as_output
 from exercise_kit.reasons import Reason
@@ -73,10 +73,13 @@ def test_a_failure_says_what_was_asked_and_nothing_else_does(shown: Callable[[],
 
 
 def test_what_a_gradebook_s_cell_is_worth_counts() -> None:
-    assert graded_report(make_graded(), 2.0).summary() == "patchify: 1 of 3 checks passes, 0.5 of 2 points"
+    assert make_graded_report(make_graded(), 2.0).summary() == "patchify: 1 of 3 checks passes, 0.5 of 2 points"
     words = {"problem": "It is not written yet.", "reason": Reason.NOT_WRITTEN}
     unwritten = ExerciseResult("patchify", 0.0, 4.0, checks=make_graded().checks, **words)
-    assert render_text(graded_report(unwritten)).splitlines() == ["patchify: 0 of 4 points", "  It is not written yet."]
+    assert render_text(make_graded_report(unwritten)).splitlines() == [
+        "patchify: 0 of 4 points",
+        "  It is not written yet.",
+    ]
 
 
 COLUMN, ROW = (
@@ -99,7 +102,7 @@ def test_a_graded_check_reads_and_stands_as_in_check_also_when_it_comes_back_fro
     again = ExerciseResult.from_dict(json.loads(json.dumps(result.as_dict(), sort_keys=True)))
     told, *others = (
         render_html(each).partition("<ul")[2]
-        for each in (Report("", result.checks, site="s/"), *map(graded_report, (result, again)))
+        for each in (Report("", result.checks, site="s/"), *map(make_graded_report, (result, again)))
     )
     told = told.replace("s/mistakes", f"{course().site}mistakes")
     assert others == [told] * 2

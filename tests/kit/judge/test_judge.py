@@ -13,7 +13,7 @@ from exercise_kit.hidden_checks import checks as hidden
 from exercise_kit.hidden_checks.checks import HiddenChecks
 from exercise_kit.judge.judge import Judge
 from exercise_kit.judge.scoring import NOTHING_DECIDED
-from exercise_kit.reasons import Reason, failure_kind
+from exercise_kit.reasons import Reason, find_failure_kind
 from exercise_kit.sandbox import reply, sandbox, warm_process
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.remote_backend import RemoteStudent
@@ -116,7 +116,7 @@ def test_an_exercise_of_which_no_check_counts_is_undecided(judge, monkeypatch):
     def refuses(*_):
         raise KeyError
 
-    monkeypatch.setattr(hidden, "reference_student", lambda _: Student({"unpatchify": refuses}))
+    monkeypatch.setattr(hidden, "make_reference_student", lambda _: Student({"unpatchify": refuses}))
     answer = "def unpatchify(*_):\n    raise KeyError\n"
     result = judge.grade(submission(("unpatchify", 5.0, answer)))
     (exercise,) = result.exercises
@@ -215,7 +215,7 @@ def test_an_answer_that_ends_its_worker_harms_no_other(judge, line, reported):
     lost, right = result.exercises
     assert (lost.score, right.score) == (0.0, 8.0)
     assert words in lost.checks[0].message
-    assert lost.checks[0].kind == failure_kind(lost.checks[0].parts()["Seen"])
+    assert lost.checks[0].kind == find_failure_kind(lost.checks[0].parts()["Seen"])
     followed = [each for each in lost.checks[1:] if each.waits_for == lost.checks[0].name]
     same = [each for each in lost.checks[1:] if each.message == "Seen: the same as above."]
     assert followed
@@ -402,8 +402,8 @@ time.sleep(20)
 
 @needs_sandbox
 def test_where_namespaces_are_refused_files_are_bounded_and_the_result_says_so(monkeypatch):
-    setup = warm_process._setup
-    monkeypatch.setattr(warm_process, "_setup", lambda *options: {**setup(*options), "namespaces": False})
+    setup = warm_process._make_setup_message
+    monkeypatch.setattr(warm_process, "_make_setup_message", lambda *options: {**setup(*options), "namespaces": False})
     cells = (CellSource(0, PATCHIFY), CellSource(1, FULL_OF_FILES))
     answers = (ExerciseAnswer("patchify", 8.0, PATCHIFY, 0),)
     with Judge(HIDDEN, b"secret") as judge:

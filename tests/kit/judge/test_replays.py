@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from exercise_kit.engine import name_failures as name_failures_module
-from exercise_kit.engine.diagnosis import Compared, explain
+from exercise_kit.engine.diagnosis import Compared, find_causes
 from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.student import Student
-from exercise_kit.hidden_checks.checks import HiddenChecks, reference_student, right_objects
-from exercise_kit.judge.replays import Replays, find_commonest
+from exercise_kit.hidden_checks.checks import HiddenChecks, gather_right_objects, make_reference_student
+from exercise_kit.judge.replays import Replays, find_commonest_misconception
 from vit_course.exercises.catalog import EXERCISES
 
 KEY = b"a submission"
@@ -59,37 +59,37 @@ def names(outcomes):
 def channels_last(images, patch_size):
     """The same numbers as the misconception's, otherwise computed."""
     batch, channels, _, _ = images.shape
-    tokens = right_objects().patchify(images, patch_size).reshape(batch, -1, channels, patch_size**2)
+    tokens = gather_right_objects().patchify(images, patch_size).reshape(batch, -1, channels, patch_size**2)
     return tokens.transpose(2, 3).reshape(batch, -1, channels * patch_size**2)
 
 
 def test_a_mistake_is_named_by_what_it_gives(checks):
     outcomes = run_and_name(checks, channels_last)
     assert names(outcomes) == ["channels last inside a token"] * 3
-    assert find_commonest(outcomes) == "channels last inside a token"
+    assert find_commonest_misconception(outcomes) == "channels last inside a token"
 
 
 def test_a_right_answer_has_no_mistake(checks):
-    outcomes = list(checks.run("patchify", lambda: reference_student("patchify"), KEY))
+    outcomes = list(checks.run("patchify", lambda: make_reference_student("patchify"), KEY))
     assert names(name_failures(EXERCISES["patchify"], outcomes, Replays(checks, "patchify", KEY))) == [None] * 3
-    assert find_commonest(outcomes) is None
+    assert find_commonest_misconception(outcomes) is None
 
 
 def test_two_mistakes_are_both_named(checks):
     def both(images, patch_size):
         if len(images) == 2:
             return channels_last(images, patch_size)
-        tokens = right_objects().patchify(images, patch_size)
+        tokens = gather_right_objects().patchify(images, patch_size)
         images.zero_()
         return tokens
 
     outcomes = run_and_name(checks, both)
     assert names(outcomes) == [*["channels last inside a token"] * 2, "input changed in place"]
-    assert find_commonest(outcomes) == "channels last inside a token"
+    assert find_commonest_misconception(outcomes) == "channels last inside a token"
 
 
 def test_a_mistake_of_nobody_has_no_name(checks):
-    outcomes = run_and_name(checks, lambda images, patch_size: right_objects().patchify(images, patch_size) + 1)
+    outcomes = run_and_name(checks, lambda images, patch_size: gather_right_objects().patchify(images, patch_size) + 1)
     assert names(outcomes) == [None] * 3
     assert all(each.result.verdict == "fail" for each in outcomes)
 
@@ -126,7 +126,9 @@ def test_nobody_is_evaluated_about_more_than_a_few_riddles(checks, monkeypatch, 
         return False, []
 
     monkeypatch.setattr(name_failures_module, "MOST_UNEXPLAINED", most)
-    monkeypatch.setattr(name_failures_module, "explain_by_two", lambda exercise, records, failed, found, *_: found)
+    monkeypatch.setattr(
+        name_failures_module, "find_causes_in_pairs", lambda exercise, records, failed, found, *_: found
+    )
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     name_failures(EXERCISES["patchify"], outcomes, observe)
     assert replayed == evaluated
@@ -139,7 +141,9 @@ def test_a_mistake_that_most_failures_contradict_is_not_evaluated_at_the_rest(ch
         replayed.add(name)
         return True, ["something else"]
 
-    monkeypatch.setattr(name_failures_module, "explain_by_two", lambda exercise, records, failed, found, *_: found)
+    monkeypatch.setattr(
+        name_failures_module, "find_causes_in_pairs", lambda exercise, records, failed, found, *_: found
+    )
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     name_failures(EXERCISES["patchify"], outcomes, observe)
     assert replayed == {"test_wide_images", "test_tall_images"}, "two of three speak against it"
@@ -155,7 +159,7 @@ def test_what_the_student_passes_is_looked_at_until_it_is_decided(fails_too, eva
 
     wrong = EXERCISES["patchify"].misconceptions[0]
     records = {name: ["given"] for name in ("failed", "passed", "passed too", "passed as well")}
-    causes = explain([wrong], records, {"failed"}, "failed", Compared(records, observe))
+    causes = find_causes([wrong], records, {"failed"}, "failed", Compared(records, observe))
     assert bool(causes) != fails_too
     assert len(replayed) == evaluated
 

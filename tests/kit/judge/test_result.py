@@ -14,7 +14,7 @@ from exercise_kit.judge.result import (
     LogEntry,
     LogKind,
     Result,
-    legible,
+    make_legible,
 )
 from exercise_kit.reasons import FlagNote
 
@@ -42,7 +42,7 @@ def test_no_control_character_is_published():
     entry = RESULT.as_dict()["exercises"][0]["checks"][0]
     assert entry["message"].startswith("Seen: x [31m. Likely cause: This looks like *column order*")
     assert entry["parts"]["Seen"] == "x [31m"
-    assert legible("a\x00b\tc\nd\u202ee\udc80f é√") == "a b\tc\nd e f é√"
+    assert make_legible("a\x00b\tc\nd\u202ee\udc80f é√") == "a b\tc\nd e f é√"
 
 
 def test_a_path_is_published_as_it_is():

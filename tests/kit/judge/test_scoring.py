@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from exercise_kit.engine.evaluate_check import Outcome, make_line
+from exercise_kit.engine.evaluate_check import Outcome, make_check_result
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.python_slips import parse_definitions
 from exercise_kit.engine.rendering import render_html
 from exercise_kit.engine.verdict import Cause, CheckResult, Failure, Verdict
-from exercise_kit.judge.graded_report import graded_report
-from exercise_kit.judge.scoring import fail_checks, fraction, score_checks
+from exercise_kit.judge.graded_report import make_graded_report
+from exercise_kit.judge.scoring import compute_fraction, fail_checks, score_checks
 from exercise_kit.reasons import Reason
 from vit_course.exercises.catalog import EXERCISES
 
@@ -34,7 +34,7 @@ def make_outcome(verdict, points=1.0, name="test_it", **fields):
     ],
 )
 def test_points_are_weights(outcomes, share):
-    assert fraction("split_heads", outcomes) == share
+    assert compute_fraction("split_heads", outcomes) == share
 
 
 def test_half_a_class_earns_nothing():
@@ -42,7 +42,7 @@ def test_half_a_class_earns_nothing():
         make_outcome("pass", 3),
         make_outcome("fail", 1, "test_other", seen="not written", reason=Reason.NOT_WRITTEN),
     ]
-    assert fraction("PatchEmbedding", outcomes) == 0
+    assert compute_fraction("PatchEmbedding", outcomes) == 0
     result = score_checks("PatchEmbedding", 5.0, outcomes)
     assert (result.score, result.problem) == (0.0, "something in PatchEmbedding is not written yet")
     assert (result.reason, result.kind) == (Reason.PARTLY_WRITTEN, "something in the answer is not written yet")
@@ -75,14 +75,14 @@ def test_what_follows_from_an_earlier_cause_earns_nothing_and_is_told_as_check_t
     assert [(each.verdict, each.same_as) for each in result.checks] == [
         *(("fail", ""), ("fail", "test_first"), ("pass", ""), ("fail", ""))
     ]
-    page = render_html(graded_report(result))
+    page = render_html(make_graded_report(result))
     assert "1 more check fails for the same reason" in page
     assert "2 of 8 points" in page
 
 
 def test_a_claim_that_needs_another_waits_for_it():
     """A check of `check` that has to pass first; a failure behind it says nothing of its own."""
-    first, second = EXERCISES["patchify"].graded_checks()[:2]
+    first, second = EXERCISES["patchify"].list_graded_checks()[:2]
     bound = [
         replace(
             make_outcome("fail", name=each.name, seen=each.name, reason=Reason.SHAPE), check=replace(each, worth=1.0)
@@ -97,7 +97,7 @@ def test_a_claim_that_needs_another_waits_for_it():
 
 def test_numbers_that_a_claim_has_found_wrong_decide_no_claim_of_another_sort():
     """'In training and in evaluation it gives the same tokens', and it does: they are other tokens than asked for."""
-    claim = EXERCISES["patchify"].graded_checks()[1]
+    claim = EXERCISES["patchify"].list_graded_checks()[1]
     right = make_outcome("fail", name=claim.name, seen="wrong numbers", reason=Reason.DIFFERENT)
     right = replace(right, check=claim)
     other, named, refusal = (
@@ -140,7 +140,7 @@ def test_the_same_is_said_once_and_keeps_its_kind():
     failure = Failure("patchify gave 3 tokens")
     check = make_outcome("fail").check
     same = [
-        Outcome(each, make_line(each, failure))
+        Outcome(each, make_check_result(each, failure))
         for each in (replace(check, name="test_a"), replace(check, name="test_b"))
     ]
     assert [(each.message, each.kind) for each in score_checks("patchify", 8.0, same).checks] == [

@@ -11,7 +11,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
-from exercise_kit.judge.result import ExerciseResult, Result, with_waiting
+from exercise_kit.judge.result import ExerciseResult, Result, tell_what_waits
 from exercise_kit.nbgrader.export import GradesWithFlags
 from exercise_kit.nbgrader.feedback import install_feedback
 from exercise_kit.nbgrader.gradebook import GradebookError
@@ -102,7 +102,7 @@ def test_grades_csv_says_of_what_waits_that_its_sum_is_no_grade(folder, monkeypa
     waiting = ExerciseResult("patchify", 0.0, 5.0, reason=Reason.OUR_ERROR, waits_for="hidden/test_patchify.py:7: no")
     page = folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
     page.parent.mkdir(parents=True)
-    notes = make_notes(with_waiting(replace(RESULT, reason=None, notes=(), exercises=(waiting,))))
+    notes = make_notes(tell_what_waits(replace(RESULT, reason=None, notes=(), exercises=(waiting,))))
     page.write_text(json.dumps({"cells": [], "metadata": {NOTES: notes}}))
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         gradebook.add_assignment(LESSON)

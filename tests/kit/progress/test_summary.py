@@ -10,8 +10,8 @@ import pytest
 
 from exercise_kit.cli.commands import progress as command
 from exercise_kit.progress import log
-from exercise_kit.progress.show import as_html
-from exercise_kit.progress.summary import LessonProgress, Progress, progress, summarize
+from exercise_kit.progress.show import render_as_html
+from exercise_kit.progress.summary import LessonProgress, Progress, progress, summarize_events
 from tests.outline import POINTS
 from vit_course.exercises.catalog import EXERCISES
 
@@ -28,7 +28,7 @@ def make_passed_event(t: float, exercise: str = "patchify", **facts: Any) -> dic
 
 
 def lesson_of(*events: dict[str, Any], name: str = LESSON) -> LessonProgress:
-    found = summarize(events, Path("nowhere"))
+    found = summarize_events(events, Path("nowhere"))
     return next(each for each in found.lessons if each.name == name)
 
 
@@ -68,9 +68,9 @@ def test_what_only_the_judge_can_measure_is_done() -> None:
 
 
 def test_the_next_is_in_the_lesson_that_was_worked_on_last() -> None:
-    assert summarize([], Path()).next == "Next: `normalize_images`, in 00_start."
-    assert summarize([make_passed_event(1)], Path()).next == "Next: `unpatchify`, in 01_patchify."
-    assert summarize([make_passed_event(1)], Path(), here=LESSON).next == "Next: `unpatchify`, here."
+    assert summarize_events([], Path()).next == "Next: `normalize_images`, in 00_start."
+    assert summarize_events([make_passed_event(1)], Path()).next == "Next: `unpatchify`, in 01_patchify."
+    assert summarize_events([make_passed_event(1)], Path(), here=LESSON).next == "Next: `unpatchify`, here."
 
 
 def all_done() -> list[dict[str, Any]]:
@@ -80,12 +80,12 @@ def all_done() -> list[dict[str, Any]]:
 def test_the_card_comes_at_the_end_with_one_s_own_numbers(tmp_path: Path) -> None:
     (tmp_path / "my_vit.py").write_text("# %% patchify\n# %% scratch\n# %% EncoderBlock\n")
     result = {"v": 1, "t": 99, "s": "a", "kind": "result", "name": "test-accuracy", "result": 61.25, "right": None}
-    before = summarize(all_done()[:-1], tmp_path)
-    found = summarize([*all_done(), result], tmp_path)
+    before = summarize_events(all_done()[:-1], tmp_path)
+    found = summarize_events([*all_done(), result], tmp_path)
     assert not before.complete
-    assert "<img" not in as_html(before)
+    assert "<img" not in render_as_html(before)
     assert found.complete
-    assert 'src="data:image/png;base64,' in as_html(found)
+    assert 'src="data:image/png;base64,' in render_as_html(found)
     words = {each.get_text() for each in found.card().axes[0].texts}
     assert "Your ViT: 1 of 6 parts are yours." in str(found)
     assert "Mistakes the checks named: 46, all repaired." in str(found)
@@ -94,7 +94,7 @@ def test_the_card_comes_at_the_end_with_one_s_own_numbers(tmp_path: Path) -> Non
 
 
 def test_it_shows_itself_as_a_table_and_as_text(tmp_path: Path) -> None:
-    found = summarize([make_passed_event(1)], tmp_path, here=LESSON)
+    found = summarize_events([make_passed_event(1)], tmp_path, here=LESSON)
     page, text = found._repr_mimebundle_()["text/html"], str(found)
     assert page.count("<tr") == len(found.lessons) + 1
     assert 'aria-current="true"' in page
@@ -112,8 +112,8 @@ def test_who_gives_a_name_is_told_that_none_is_asked_for(capsys: pytest.CaptureF
 
 def test_a_name_in_a_file_is_text_on_the_page() -> None:
     found = Progress((LessonProgress("<script>", '"><script>', to_do=("<b>",)),))
-    assert "<script>" not in as_html(found)
-    assert "<b>" not in as_html(found)
+    assert "<script>" not in render_as_html(found)
+    assert "<b>" not in render_as_html(found)
 
 
 def run_refused(capsys: pytest.CaptureFixture[str], *arguments: Any, **options: Any) -> str:

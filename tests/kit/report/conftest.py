@@ -12,7 +12,7 @@ from exercise_kit.batch.locations import find_place
 from exercise_kit.batch.result_cache import Store, make_exercise_keys
 from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from exercise_kit.judge.result import ExerciseResult, Result
-from exercise_kit.reasons import failure_kind
+from exercise_kit.reasons import find_failure_kind
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
@@ -32,7 +32,7 @@ def make_failed(name="test_rows", misconception=None, seen="token 1 differs", **
     told = tuple({"Seen": seen, "Expected": "0.4711 there", **parts}.items())
     causes = (Cause(misconception, "", "", ""),) if misconception else ()
     return CheckResult(
-        *(name, f"{name} holds.", Verdict.FAIL, seen), causes=causes, saved_parts=told, kind=failure_kind(seen)
+        *(name, f"{name} holds.", Verdict.FAIL, seen), causes=causes, saved_parts=told, kind=find_failure_kind(seen)
     )
 
 

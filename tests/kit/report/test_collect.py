@@ -6,7 +6,7 @@ from html import unescape
 
 import pytest
 
-from exercise_kit.judge.result import as_json
+from exercise_kit.judge.result import make_grade_json
 from exercise_kit.reasons import Reason
 from exercise_kit.report import collect
 from exercise_kit.report.collect import ReportError, State, gather
@@ -122,7 +122,7 @@ def test_published_results_do_too(class_folder, tmp_path):
     class_folder.hand_in("ben").write_text("{")
     folder = gather(class_folder.folder)
     file = tmp_path / "grades.json"
-    file.write_text(json.dumps(as_json([each.result for each in folder.handed_in if each.result])))
+    file.write_text(json.dumps(make_grade_json([each.result for each in folder.handed_in if each.result])))
     work = gather(file)
     assert (states(work), work.name, work.folder) == ({"ann": State.GRADED}, "grades", None)
     assert work.lessons[0].points == folder.lessons[0].points
@@ -137,7 +137,7 @@ def test_what_waits_for_a_check_is_reported_and_counts_nowhere(class_folder, tmp
     class_folder.keep(class_folder.hand_in("ann"), waiting, right, only=True)
     folder = gather(class_folder.folder)
     file = tmp_path / "grades.json"
-    file.write_text(json.dumps(as_json([each.result for each in folder.handed_in])))
+    file.write_text(json.dumps(make_grade_json([each.result for each in folder.handed_in])))
     for work, cause in ((folder, CAUSE), (gather(file), "the checks of patchify")):
         assert states(work) == {"ann": State.UNDECIDED}
         found = count_class(work)

@@ -35,7 +35,7 @@ def run(folder, code):
 def home(tmp_path):
     yield tmp_path / "views"
     for each in (tmp_path / "views").glob("*"):
-        package_view.remove(each)
+        package_view.remove_view(each)
 
 
 def imports_of(lesson):
@@ -281,7 +281,7 @@ def test_a_lesson_has_a_number(home):
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_view_holds_all_that_its_modules_import_at_once(lesson):
     """A lesson's own cell imports ``vit_course.interactive``; it failed when that imported what no view holds."""
-    files = package_view._collect_files(lesson)
+    files = package_view._collect_view_files(lesson)
     modules = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in files}
     packages = {name.rpartition(".")[0] for name in modules} | modules
     missing = {

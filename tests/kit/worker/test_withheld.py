@@ -153,11 +153,11 @@ def test_functions_in_python_refuse_for_one_answer_and_come_back(harness, name):
     exercise, refused = CALLED[name]
     worker = harness.with_cell(PYTHON)
     worker.request("call", name="imported", inputs=(X,))  # so that the module is there
-    worker.hold_to(RULES[exercise])
+    worker.apply_rule(RULES[exercise])
     raised = "raised" in worker.request("call", name=name, inputs=(X,))
     assert worker.called == ((refused,) if refused else ())
     assert raised == (bool(refused) and name != "fix_patchify")
-    worker.hold_to(RULES["fix_training"])
+    worker.apply_rule(RULES["fix_training"])
     before = worker.request("call", name=name, inputs=(X,)).get("raised", {}).get("words", "")
     assert "do without" not in before
     assert worker.called == ()
@@ -177,7 +177,7 @@ COUNTED = {
 def test_nothing_is_made_where_arithmetic_is_asked_for(sandbox, made):
     with sandbox.worker(None, withheld=RULES["count_parameters"].withheld) as worker:
         list(worker.run([CellSource(0, f"import torch\nfrom torch import nn\ndef f(): return {made}")]))
-        worker.hold_to(RULES["count_parameters"])
+        worker.apply_rule(RULES["count_parameters"])
         assert "do without" in worker.request("call", name="f", inputs=())["raised"]["words"]
         assert worker.called
 

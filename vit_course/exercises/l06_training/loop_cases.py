@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, kind_of
+from exercise_kit.engine.compare import are_close, describe_kind
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
@@ -105,11 +105,11 @@ def expect_one_number(returned: Any, name: str, wanted: str) -> float:
     if isinstance(returned, Real) and not isinstance(returned, bool):
         return float(returned)
     look = "Does every path end in a `return`?" if returned is None else "What does your `return` line give back?"
-    raise Failure(f"{name} {kind_of(returned)}", wanted, look)
+    raise Failure(f"{name} {describe_kind(returned)}", wanted, look)
 
 
 def expect_right_number(student: Student, found: float, right: float, name: str, look: str) -> None:
     """Fail unless two numbers are alike; ``found`` goes on record."""
     student.note(torch.tensor(found))
-    if not close(torch.tensor(found), torch.tensor(right)):
+    if not are_close(torch.tensor(found), torch.tensor(right)):
         raise Failure(f"{name} {found:.4f}", f"{right:.4f}", look)

@@ -15,9 +15,9 @@ from typing import Any
 from torch import Tensor
 
 from exercise_kit.conventions import MOST_BYTES
-from exercise_kit.engine.compare import listed, shape
+from exercise_kit.engine.compare import format_shape, join_names
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from vit_course.config import ViTConfig
 from vit_course.exercises.l05_vit.vision_transformer.claims import list_parameter_shapes
 from vit_course.metrics import operations_of
@@ -126,7 +126,7 @@ def _read_tensors(content: bytes) -> dict[str, Tensor]:
     try:
         return {name: _make_tensor(name, **entry) for name, entry in deserialize(content)}
     except SafetensorError as error:
-        seen = f"safetensors cannot read the file: {quoted(str(error).rpartition('deserializing: ')[2], 120)}"
+        seen = f"safetensors cannot read the file: {quote_first_line(str(error).rpartition('deserializing: ')[2], 120)}"
         raise Refused("header", seen, "a safetensors file", _SAVE) from None
 
 
@@ -134,7 +134,7 @@ def _make_tensor(name: str, dtype: str, shape: list[int], data: bytearray) -> Te
     import torch
 
     if dtype not in _DTYPES:
-        seen = f"{_quote_name(name)} is of the dtype {quoted(dtype, 20)}"
+        seen = f"{_quote_name(name)} is of the dtype {quote_first_line(dtype, 20)}"
         raise Refused("dtype", seen, "float32, float16 or bfloat16", "What does `model.float()` do before you save?")
     if len(shape) > _MOST_AXES or not data:
         seen = f"{_quote_name(name)} has {len(shape)} axes and {len(data)} bytes"
@@ -153,7 +153,7 @@ def _parse_description(text: str | bytes) -> Mapping[str, Any]:
 
 
 def _quote_name(name: str) -> str:
-    return quoted(name, 60)
+    return quote_first_line(name, 60)
 
 
 def make_weights_file(tensors: Mapping[str, Tensor], described: Mapping[str, Any] | None) -> bytes:
@@ -212,13 +212,15 @@ def read_config(file: WeightsFile) -> ViTConfig:
     if not isinstance(settings, dict):
         raise Refused("config", "the file holds no config of its model", "the fields of its ViTConfig", _LOOK)
     known = {field.name for field in fields(ViTConfig)}
-    if strangers := [quoted(name, 40) for name in settings if name not in known]:
-        raise Refused("config", f"its config has {listed(strangers)}, which no ViTConfig has", "a ViTConfig", _LOOK)
+    if strangers := [quote_first_line(name, 40) for name in settings if name not in known]:
+        raise Refused("config", f"its config has {join_names(strangers)}, which no ViTConfig has", "a ViTConfig", _LOOK)
     try:
         config = ViTConfig(**{name: _read_config_field(name, value) for name, value in settings.items()})
         sides = (config.height, config.width)
     except (ValueError, TypeError, OverflowError, ArithmeticError) as error:
-        raise Refused("config", f"its config is none of a model: {quoted(error)}", "a ViTConfig", _LOOK) from None
+        raise Refused(
+            "config", f"its config is none of a model: {quote_first_line(error)}", "a ViTConfig", _LOOK
+        ) from None
     if (sides, config.in_channels, config.num_classes) != (IMAGE_SIZE, CHANNELS, CLASSES):
         seen = f"its model takes {config.in_channels} x {sides[0]} x {sides[1]} images of {config.num_classes} classes"
         look = "Of which data set are image size, channels and classes?"
@@ -252,7 +254,9 @@ def _read_whole_number(name: str, value: Any) -> int:
 
 
 def _quote_value(value: Any) -> str:
-    return quoted(repr(value)[:60] if isinstance(value, int | float | str | None) else type(value).__name__, 40)
+    return quote_first_line(
+        repr(value)[:60] if isinstance(value, int | float | str | None) else type(value).__name__, 40
+    )
 
 
 def list_state_shapes(config: ViTConfig) -> dict[str, tuple[int, ...]]:
@@ -298,13 +302,16 @@ def expect_tensors_fit_config(tensors: Mapping[str, Tensor], config: ViTConfig) 
     wanted = list_state_shapes(config)
     for name in wanted:
         if name not in tensors:
-            raise Refused("names", f"the file holds no `{name}`", f"`{name}` {shape(wanted[name])}", _LOOK)
+            raise Refused("names", f"the file holds no `{name}`", f"`{name}` {format_shape(wanted[name])}", _LOOK)
         if tuple(tensors[name].shape) != wanted[name]:
-            seen = f"`{name}` has the shape {shape(tensors[name])}"
-            raise Refused("names", seen, f"{shape(wanted[name])}, as its config says", _LOOK)
-    if strangers := [quoted(name, 60) for name in tensors if name not in wanted]:
+            seen = f"`{name}` has the shape {format_shape(tensors[name])}"
+            raise Refused("names", seen, f"{format_shape(wanted[name])}, as its config says", _LOOK)
+    if strangers := [quote_first_line(name, 60) for name in tensors if name not in wanted]:
         raise Refused(
-            "names", f"the file holds {listed(strangers)}, which its model has not", "the model's alone", _LOOK
+            "names",
+            f"the file holds {join_names(strangers)}, which its model has not",
+            "the model's alone",
+            _LOOK,
         )
 
 
@@ -314,7 +321,7 @@ def expect_finite_numbers(tensors: Mapping[str, Tensor]) -> None:
         if not tensor.isfinite().all():
             kind = "NaN (not a number)" if tensor.isnan().any() else "infinity"
             look = "What did the loss say when the weights became so?"
-            raise Refused("finite", f"{quoted(name, 60)} holds {kind}", "finite numbers everywhere", look)
+            raise Refused("finite", f"{quote_first_line(name, 60)} holds {kind}", "finite numbers everywhere", look)
 
 
 def check_and_make_model(file: WeightsFile) -> SavedModel:

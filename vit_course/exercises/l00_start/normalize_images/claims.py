@@ -11,14 +11,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import expect_equal, short
+from exercise_kit.engine.compare import expect_equal, format_dtype
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import apart_from_numbers, expect_device_of_input, expect_left_alone, expect_value_error
+from exercise_kit.engine.expect import (
+    expect_device_of_input,
+    expect_inputs_unchanged,
+    expect_value_error,
+    ignore_wrong_numbers,
+)
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Edits, declare
+from exercise_kit.engine.two_mistakes import Edits, declare_pairs
 from vit_course.exercises.l00_start import LESSON
 
 Statistics = Tensor | Sequence[float]
@@ -120,7 +125,7 @@ def images_keep_their_dtype(student: Student, probe: Probe) -> None:
     """Images keep their dtype, whichever mean and std have, and those not contiguous in memory are read right."""
     images, mean, std = draw_images_and_statistics(probe)
     for dtype, other in ((torch.float32, torch.float64), (torch.float16, torch.float32)):
-        name = f"normalize_images of {short(dtype)} images"
+        name = f"normalize_images of {format_dtype(dtype)} images"
         expect_normalized(student, images.to(dtype), mean.to(other), std.to(other), name)
         expect_normalized(student, images.to(dtype), mean.tolist(), std.tolist(), name)
     images, mean, std = probe.uniform(*images.shape).double(), mean.double(), std.double()
@@ -136,7 +141,7 @@ def images_keep_their_dtype(student: Student, probe: Probe) -> None:
 def the_images_are_left_alone(student: Student, probe: Probe) -> None:
     """The images that go in are not changed."""
     student(*draw_images_and_statistics(probe))
-    expect_left_alone(student)
+    expect_inputs_unchanged(student)
 
 
 @normalize_images.check(
@@ -149,7 +154,7 @@ def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
     expect_device_of_input(student, images, mean, std)
 
 
-@normalize_images.check(guard=True, points=0.2, first=apart_from_numbers(every_channel_has_its_own_statistics))
+@normalize_images.check(guard=True, points=0.2, first=ignore_wrong_numbers(every_channel_has_its_own_statistics))
 def a_wrong_number_of_means_is_refused(student: Student, probe: Probe) -> None:
     """Images and means that differ in their number of channels raise ValueError naming both numbers."""
     some, other = probe.sizes(2, low=3, high=8, shown=(4, 3))
@@ -173,4 +178,4 @@ normalize_images.example(
 
 
 read_mistakes(normalize_images, __name__)
-declare(normalize_images, Edits(quick=True))
+declare_pairs(normalize_images, Edits(quick=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
+from exercise_kit.engine.expect import expect_independent_results, expect_inputs_unchanged
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l00_start.normalize_images import claims
@@ -17,5 +17,5 @@ def every_call_stands_alone(student: Student, probe: Probe, device: torch.device
     images, mean, std = tuple(each.to(device) for each in claims.draw_images_and_statistics(probe, *first[0].shape))
     for each, *statistics in (first, (images, mean, std), (images.mT, mean, std)):
         claims.expect_normalized(student, each, statistics[0], statistics[1])
-    expect_left_alone(student)
-    expect_result_of_its_own(student, first, (images, mean, std))
+    expect_inputs_unchanged(student)
+    expect_independent_results(student, first, (images, mean, std))

@@ -8,14 +8,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.compare import expect_equal, kind_of, shape
+from exercise_kit.engine.compare import describe_kind, expect_equal, format_shape
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from vit_course.exercises.l01_patchify import LESSON
 from vit_course.exercises.l01_patchify.patch_embedding.claims import TOKEN_AXES
 from vit_course.exercises.l01_patchify.patchify.claims import patches_of
@@ -36,22 +36,22 @@ def expect_convolution_of_patches(student: Student, made: object, linear: nn.Lin
         raise Failure(seen, "an nn.Conv2d whose weight learns", look)
     if not isinstance(made, nn.Conv2d):
         look = "Does every path end in a `return`?" if made is None else "What does your `return` line give back?"
-        raise Failure(f"conv_from_linear gave {kind_of(made)}", "an nn.Conv2d", look)
+        raise Failure(f"conv_from_linear gave {describe_kind(made)}", "an nn.Conv2d", look)
     in_channels, out_channels, square = linear.in_features // patch_size**2, linear.out_features, (patch_size,) * 2
     padding = (0, 0) if made.padding == "valid" else made.padding
     wanted = {"in_channels": in_channels, "out_channels": out_channels, "kernel_size": square, "stride": square}
     wanted |= {"padding": (0, 0), "dilation": (1, 1), "groups": 1}
     found = {name: padding if name == "padding" else getattr(made, name) for name in wanted}
     student.note(str(tuple(found.values())))
-    student.note(shape(made.weight))
+    student.note(format_shape(made.weight))
     given = f"in_channels is {in_channels}, patch_size {patch_size}, and the Linear goes to {out_channels}"
     if slips := [name for name in wanted if found[name] != wanted[name]]:
         seen, right = (", ".join(f"{name} is {each[name]}" for name in slips) for each in (found, wanted))
         raise Failure(f"its {seen}", f"{right}, where {given}")
     if made.weight.shape != (out_channels, in_channels, *square):
         look = "Is one kernel a row of numbers, or one square for each channel?"
-        right = f"{shape((out_channels, in_channels, *square))}, where {given}"
-        raise Failure(f"its weight has the shape {shape(made.weight)}", right, look)
+        right = f"{format_shape((out_channels, in_channels, *square))}, where {given}"
+        raise Failure(f"its weight has the shape {format_shape(made.weight)}", right, look)
     return made
 
 
@@ -112,8 +112,9 @@ def _apply_convolution(convolution: nn.Conv2d, images: Tensor) -> Tensor:
     try:
         output: Tensor = convolution(images)
     except (RuntimeError, IndexError) as error:
-        seen = f"the convolution, with a weight of shape {shape(convolution.weight)}, raised {quoted(error)}"
-        raise Failure(seen, f"an answer on images of shape {shape(images)}", "Are its sizes right?") from None
+        raised = quote_first_line(error)
+        seen = f"the convolution, with a weight of shape {format_shape(convolution.weight)}, raised {raised}"
+        raise Failure(seen, f"an answer on images of shape {format_shape(images)}", "Are its sizes right?") from None
     return output
 
 

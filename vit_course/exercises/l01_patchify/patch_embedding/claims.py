@@ -11,7 +11,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_equal, expect_tensor, listed, shape, short
+from exercise_kit.engine.compare import (
+    are_close,
+    expect_equal,
+    expect_tensor,
+    format_dtype,
+    format_shape,
+    join_names,
+)
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import expect_device_of_input, expect_gradients_of_inputs
 from exercise_kit.engine.mistakes import read_mistakes
@@ -90,14 +97,14 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
     module, weights = build_with_random_weights(student, probe, images.shape[1], patch_size)
     expected = compute_expected_tokens(weights, images)
     output = expect_tensor(module(images), expected.shape, "the embedding")
-    if asleep := module.without_gradient(output):
+    if asleep := module.list_parameters_without_gradient(output):
         look = "Is the projection called in forward, and does what it gives end up in the result?"
-        raise Failure(f"no gradient reaches {listed(asleep)}", "one for each parameter", look)
+        raise Failure(f"no gradient reaches {join_names(asleep)}", "one for each parameter", look)
 
     def compute_tokens_from_parameters(*values: Tensor) -> Tensor:
         return compute_expected_tokens(dict(zip(weights, values, strict=True)), images)
 
-    if close(output, expected):  # other numbers have other gradients
+    if are_close(output, expected):  # other numbers have other gradients
         found, wanted = (
             module.gradients(output),
             Student({"right": compute_tokens_from_parameters}).input_gradients(*weights.values()),
@@ -113,7 +120,7 @@ def one_embedding_takes_any_images(student: Student, probe: Probe) -> None:
     sizes = (batch, rows, columns), (rows, columns, batch), (1, columns, rows), (rows, 1, columns)
     held = [probe.images(images, channels, 3 * down, 3 * across) for images, down, across in sizes]
     for images in (*held, held[0], probe.images(*held[0].shape)):
-        name = f"an embedding that is used several times, of images {shape(images)},"
+        name = f"an embedding that is used several times, of images {format_shape(images)},"
         expect_right_tokens(module, weights, images, name)
 
 
@@ -135,11 +142,11 @@ def it_follows_its_dtype(student: Student, probe: Probe) -> None:
     doubled = {name: tensor.double() for name, tensor in weights.items()}
     expected = compute_expected_tokens(doubled, images)
     output = expect_tensor(module(images), expected.shape, "the embedding in float64")
-    if output.dtype != torch.float64 or close(output.float(), expected.float()):  # other numbers fail another claim
+    if output.dtype != torch.float64 or are_close(output.float(), expected.float()):  # other numbers fail another claim
         expect_equal(output, expected, "the embedding in float64", TOKEN_AXES, look=LOOK)
     left = {name: tensor.dtype for name, tensor in module.tensors().items() if tensor.dtype == torch.float32}
     if left:
-        kinds = listed([f"`{name}` {short(dtype)}" for name, dtype in left.items()])
+        kinds = join_names([f"`{name}` {format_dtype(dtype)}" for name, dtype in left.items()])
         raise Failure(f"after .double() it still holds {kinds}", "float64 everywhere")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from exercise_kit.engine.expect import expect_left_alone
+from exercise_kit.engine.expect import expect_inputs_unchanged
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l01_patchify.patch_embedding import claims
@@ -59,4 +59,4 @@ def every_call_stands_alone(student: Student, probe: Probe, device: torch.device
     weights = {name: each.to(device) for name, each in weights.items()}
     for others in (images, probe.images(*images.shape), images.permute(3, 1, 2, 0).contiguous().permute(3, 1, 2, 0)):
         claims.expect_right_tokens(module, weights, others.to(device), "the embedding of other images")
-    expect_left_alone(student)
+    expect_inputs_unchanged(student)

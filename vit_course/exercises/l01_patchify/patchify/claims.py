@@ -9,20 +9,27 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import Describe, expect_equal, expect_tensor, find_empty_content, shape, short
+from exercise_kit.engine.compare import (
+    Describe,
+    expect_equal,
+    expect_tensor,
+    find_nan_or_zeros,
+    format_dtype,
+    format_shape,
+)
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
-    apart_from_numbers,
     expect_device_of_input,
     expect_input_gradients,
-    expect_left_alone,
+    expect_inputs_unchanged,
     expect_value_error,
+    ignore_wrong_numbers,
 )
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import TALL, WIDE, Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Layout, declare
+from exercise_kit.engine.two_mistakes import Layout, declare_pairs
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l01_patchify import LESSON
 
@@ -57,8 +64,8 @@ def tokens_run_row_by_row(student: Student, probe: Probe) -> None:
         images = _make_numbered_images(probe, batch, channels, down * size, across * size)
         right = patches_of(images, size)
         tokens = expect_tensor(student(images, size), right.shape, student.name)
-        gave = f"{student.name} gave {shape(right)}, as expected, but"
-        if empty := find_empty_content(tokens, images):
+        gave = f"{student.name} gave {format_shape(right)}, as expected, but"
+        if empty := find_nan_or_zeros(tokens, images):
             seen, wanted, look = empty
             raise Failure(f"{gave} {seen}", wanted, look)
         wrong = (tokens[:, :, 0] != right[:, :, 0]).nonzero()
@@ -116,7 +123,7 @@ def dtype_and_memory_layout_do_not_matter(student: Student, probe: Probe) -> Non
     batch, channels, rows, columns = probe.sizes(4, low=4, high=7, shown=(2, 3, 4, 6))
     for dtype in DTYPES:
         images = probe.every_digit(batch, channels, 2 * rows, 2 * columns, dtype=dtype)
-        _expect_right_tokens(student, images, 2, f"{short(dtype)} images")
+        _expect_right_tokens(student, images, 2, f"{format_dtype(dtype)} images")
     turned = probe.normal(3 * columns, 3 * rows, channels, batch).permute(3, 2, 1, 0)
     stepped = probe.images(batch, channels, 3 * rows, 6 * columns)[..., ::2]
     repeated = probe.images(1, 1, 3 * rows, 3 * columns).expand(batch, channels, -1, -1)
@@ -157,11 +164,13 @@ def it_computes_where_the_images_are(student: Student, probe: Probe) -> None:
 def the_images_are_left_alone(student: Student, probe: Probe) -> None:
     """The images that go in are not changed."""
     student(*draw_images_and_patch_size(probe))
-    expect_left_alone(student)
+    expect_inputs_unchanged(student)
 
 
 @patchify.check(
-    guard=True, points={"patchify": 0.5, "fix_patchify": 0.45}, first=apart_from_numbers(tall_and_wide_images_are_right)
+    guard=True,
+    points={"patchify": 0.5, "fix_patchify": 0.45},
+    first=ignore_wrong_numbers(tall_and_wide_images_are_right),
 )
 def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
     """A height or a width that patch_size does not divide raises ValueError naming both numbers."""
@@ -269,4 +278,4 @@ def copy_to_cpu(tensor: Tensor) -> Tensor:
 
 
 read_mistakes(patchify, __name__)
-declare(patchify, Layout(patches_of, (torch.empty(2, 3, 6, 10), 2)))
+declare_pairs(patchify, Layout(patches_of, (torch.empty(2, 3, 6, 10), 2)))

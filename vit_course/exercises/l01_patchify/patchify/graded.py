@@ -7,10 +7,10 @@ import re
 import torch
 
 from exercise_kit.engine.expect import (
-    apart_from_numbers,
-    expect_left_alone,
-    expect_result_of_its_own,
+    expect_independent_results,
+    expect_inputs_unchanged,
     expect_value_error,
+    ignore_wrong_numbers,
 )
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
@@ -25,14 +25,14 @@ def every_call_stands_alone(student: Student, probe: Probe, device: torch.device
     images, patch_size = claims.draw_images_and_patch_size(probe)
     images = images.to(device)
     student(images, patch_size)
-    expect_left_alone(student)
-    expect_result_of_its_own(student, (images, patch_size), (probe.images(*images.shape), patch_size))
+    expect_inputs_unchanged(student)
+    expect_independent_results(student, (images, patch_size), (probe.images(*images.shape), patch_size))
 
 
 @claims.patchify.check(
     graded_only=True,
     points={"patchify": 0.25, "fix_patchify": 0.2},
-    first=apart_from_numbers(claims.tall_and_wide_images_are_right),
+    first=ignore_wrong_numbers(claims.tall_and_wide_images_are_right),
 )
 def two_sides_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
     """Where patch_size divides neither height nor width, ValueError names one of the two, and patch_size."""

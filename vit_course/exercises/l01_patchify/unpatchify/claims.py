@@ -9,14 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import Describe, expect_equal, expect_tensor, short
+from exercise_kit.engine.compare import Describe, expect_equal, expect_tensor, format_dtype
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_device_of_input, expect_input_gradients, expect_left_alone
+from exercise_kit.engine.expect import expect_device_of_input, expect_input_gradients, expect_inputs_unchanged
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Layout, declare
+from exercise_kit.engine.two_mistakes import Layout, declare_pairs
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l01_patchify import LESSON
 from vit_course.exercises.l01_patchify.patchify.claims import (
@@ -110,7 +110,7 @@ def dtypes_are_kept(student: Student, probe: Probe) -> None:
     (batch, channels, size), (rows, columns) = probe.sizes(3, low=3, high=6, shown=(2, 3, 5)), _draw_grid(probe)
     for dtype in DTYPES:
         patches = probe.every_digit(batch, rows * columns, channels * 4, dtype=dtype)
-        expect_right_images(student, (patches, 2, (2 * rows, 2 * columns)), f"unpatchify of {short(dtype)}")
+        expect_right_images(student, (patches, 2, (2 * rows, 2 * columns)), f"unpatchify of {format_dtype(dtype)}")
     turned = probe.normal(channels * size**2, rows * columns, batch).permute(2, 1, 0)
     stepped = probe.normal(batch, 2 * rows * columns, channels * size**2)[:, ::2]
     repeated = probe.normal(1, rows * columns, channels * size**2).expand(batch, -1, -1)
@@ -153,7 +153,7 @@ def it_computes_where_the_patches_are(student: Student, probe: Probe) -> None:
 def the_patches_are_left_alone(student: Student, probe: Probe) -> None:
     """The patches that go in are not changed."""
     student(probe.normal(2, 7, 12), 2, (2, 14))
-    expect_left_alone(student)
+    expect_inputs_unchanged(student)
 
 
 unpatchify.example(
@@ -167,4 +167,4 @@ unpatchify.example(
 
 
 read_mistakes(unpatchify, __name__)
-declare(unpatchify, Layout(images_of, (torch.empty(2, 15, 12), 2, (6, 10))))
+declare_pairs(unpatchify, Layout(images_of, (torch.empty(2, 15, 12), 2, (6, 10))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
+from exercise_kit.engine.expect import expect_independent_results, expect_inputs_unchanged
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l01_patchify.unpatchify import claims
@@ -38,5 +38,5 @@ def every_call_stands_alone(student: Student, probe: Probe, device: torch.device
     first, other = patches.to(device), probe.normal(*patches.shape).to(device)
     for held, size in ((first, (height, width)), (other, (height, width)), (other, (width, height))):
         claims.expect_right_images(student, (held, patch_size, size))
-    expect_left_alone(student)
-    expect_result_of_its_own(student, (first, patch_size, size), (other, patch_size, size))
+    expect_inputs_unchanged(student)
+    expect_independent_results(student, (first, patch_size, size), (other, patch_size, size))

@@ -8,19 +8,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import Describe, close, expect_equal, expect_tensor
+from exercise_kit.engine.compare import Describe, are_close, expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
-    apart_from_numbers,
     expect_device_of_input,
     expect_input_gradients,
-    expect_left_alone,
+    expect_inputs_unchanged,
     expect_value_error,
+    ignore_wrong_numbers,
 )
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Edits, declare
+from exercise_kit.engine.two_mistakes import Edits, declare_pairs
 from vit_course.exercises.l02_positions import LESSON
 from vit_course.exercises.l02_positions.sinusoidal_positions.claims import format_vector
 
@@ -80,7 +80,9 @@ def the_class_token_stands_first(student: Student, probe: Probe) -> None:
 
     def describe_first_wrong_token(actual: Tensor, expected: Tensor) -> tuple[str, str]:
         image, token = _find_first_wrong_token(actual, expected)
-        alike = [name for name, right in zip(names, expected[image], strict=True) if close(actual[image, token], right)]
+        alike = [
+            name for name, right in zip(names, expected[image], strict=True) if are_close(actual[image, token], right)
+        ]
         seen = alike[0] if alike else format_vector(actual[image, token, :3]) + ", ..."
         there = names[token] if alike else f"{names[token]}: {format_vector(expected[image, token, :3])}, ..."
         return f"token {token} of image {image} is {seen} (all positions are zero in this check)", there
@@ -98,12 +100,12 @@ def every_token_gets_its_own_position(student: Student, probe: Probe) -> None:
     def describe_wrongly_added_position(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
         image, token = _find_first_wrong_token(actual, expected)
         added = (actual - joined)[image, token]
-        if close(added, torch.zeros_like(added)):
+        if are_close(added, torch.zeros_like(added)):
             return f"nothing was added to token {token} of image {image}", f"row {token} of positions"
-        rows = [row for row, position in enumerate(positions[0]) if close(added, position)]
+        rows = [row for row, position in enumerate(positions[0]) if are_close(added, position)]
         if not rows:
             return None
-        if close(actual - joined, positions[:, rows[0] : rows[0] + 1].expand_as(joined)):
+        if are_close(actual - joined, positions[:, rows[0] : rows[0] + 1].expand_as(joined)):
             return f"row {rows[0]} of positions was added to every token", "to each token the row of its own place"
         return f"row {rows[0]} of positions was added to token {token} of image {image}", f"row {token}"
 
@@ -153,10 +155,10 @@ def it_computes_where_the_tokens_are(student: Student, probe: Probe) -> None:
 def what_goes_in_is_left_alone(student: Student, probe: Probe) -> None:
     """Tokens, class token and positions are not changed."""
     student(*draw_inputs(probe))
-    expect_left_alone(student)
+    expect_inputs_unchanged(student)
 
 
-@add_class_token.check(guard=True, points=0.45, first=apart_from_numbers(every_token_gets_its_own_position))
+@add_class_token.check(guard=True, points=0.45, first=ignore_wrong_numbers(every_token_gets_its_own_position))
 def a_wrong_number_of_positions_is_refused(student: Student, probe: Probe) -> None:
     """Where positions does not have 1 + tokens rows, ValueError names the number of its rows."""
     tokens, class_token, _ = draw_inputs(probe)
@@ -178,4 +180,4 @@ add_class_token.example(
 
 
 read_mistakes(add_class_token, __name__)
-declare(add_class_token, Edits(quick=True))
+declare_pairs(add_class_token, Edits(quick=True))

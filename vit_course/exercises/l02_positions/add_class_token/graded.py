@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
+from exercise_kit.engine.expect import expect_independent_results, expect_inputs_unchanged
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l02_positions.add_class_token import claims
@@ -27,5 +27,5 @@ def every_call_stands_alone(student: Student, probe: Probe, device: torch.device
     first, other, one = (tuple(each.to(device) for each in inputs) for inputs in draws)
     for inputs in (first, other, one):
         claims.expect_right_tokens(student, inputs)
-    expect_left_alone(student)
-    expect_result_of_its_own(student, first, other)
+    expect_inputs_unchanged(student)
+    expect_independent_results(student, first, other)

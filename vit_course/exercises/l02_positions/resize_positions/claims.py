@@ -9,19 +9,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_equal, expect_tensor, shape, short
+from exercise_kit.engine.compare import are_close, expect_equal, expect_tensor, format_dtype, format_shape
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
-    apart_from_numbers,
     expect_device_of_input,
     expect_input_gradients,
     expect_value_error,
+    ignore_wrong_numbers,
 )
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Edits, declare
+from exercise_kit.engine.two_mistakes import Edits, declare_pairs
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l02_positions import LESSON
 from vit_course.exercises.l02_positions.add_class_token.claims import TOKEN_AXES
@@ -79,7 +79,7 @@ def the_class_tokens_row_stays(student: Student, probe: Probe) -> None:
     for old, new in (((rows, columns), (columns + 1, rows + 4)), ((columns, rows), (rows - 1, columns - 1))):
         positions = draw_positions(probe, old, length)
         result = expect_tensor(student(positions, old, new), (1, 1 + new[0] * new[1], length), "resize_positions")
-        if not close(result[:, 0], positions[:, 0]):
+        if not are_close(result[:, 0], positions[:, 0]):
             seen, wanted = (format_vector(each[0, 0, :3]) + ", ..." for each in (result, positions))
             raise Failure(f"row 0 was {wanted} and became {seen}", "the same numbers", "Where on the picture is row 0?")
 
@@ -108,7 +108,7 @@ def a_dimension_that_tells_the_row_still_does(student: Student, probe: Probe) ->
     for dimension, kind in enumerate(("row", "row", "column")):
         picture = result[0, 1:, dimension].unflatten(0, new)
         for place, values in enumerate(picture if kind == "row" else picture.T):
-            if not close(values.to(positions.dtype), values[:1].expand_as(values).to(positions.dtype)):
+            if not are_close(values.to(positions.dtype), values[:1].expand_as(values).to(positions.dtype)):
                 was = format_vector(positions[0, 1:, dimension])
                 seen = f"dimension {dimension} was {was} {on_grid}, {kind} {place} of it is {format_vector(values)}"
                 raise Failure(seen, f"{len(values)} times the same number", look)
@@ -170,20 +170,22 @@ def double_positions_stay_double(student: Student, probe: Probe) -> None:
     positions, old, new = draw_positions_and_two_grids(probe)
     exact = probe.normal(*positions.mT.shape, dtype=torch.float64).mT
     wanted = compute_expected_positions(exact, old, new)
-    rounded = close(expect_tensor(student(exact, old, new), wanted.shape, student.name).float(), wanted.float())
+    rounded = are_close(expect_tensor(student(exact, old, new), wanted.shape, student.name).float(), wanted.float())
     look = "The last digits are lost. Which line computes in another dtype than that of positions?" if rounded else LOOK
     expect_right_positions(student, exact, old, new, look)
     expect_right_positions(student, draw_positions(probe, old, 8)[..., ::2], old, new)
     name, right = "resize_positions in float16", compute_expected_positions(positions.half().double(), old, new)
     found = expect_tensor(student(positions.half(), old, new), right.shape, name)
     if found.dtype != torch.float16:
-        raise Failure(f"{name} gives {short(found.dtype)}", "float16", "Which dtype has the result of your last line?")
+        raise Failure(
+            f"{name} gives {format_dtype(found.dtype)}", "float16", "Which dtype has the result of your last line?"
+        )
     # as bfloat16, in which 5e-2 is allowed: grid_sample, whose coordinates are half too, is off by 2e-2
     look = "Is it F.interpolate, as the exercise's text has it? Other functions may round more in half precision."
     expect_equal(found.bfloat16(), right.bfloat16(), name, TOKEN_AXES, look=look)
 
 
-@resize_positions.check(guard=True, points=0.45, first=apart_from_numbers(the_grid_is_resampled_bicubically))
+@resize_positions.check(guard=True, points=0.45, first=ignore_wrong_numbers(the_grid_is_resampled_bicubically))
 def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """Where positions does not have 1 + rows · columns rows, ValueError names the number of its rows."""
     positions, (rows, columns), new = draw_positions_and_two_grids(probe)
@@ -193,7 +195,7 @@ def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
         (positions, (1, rows * columns + 1)),
         (positions[:, 1:], (rows, columns)),  # a grid without a class token's row
     ):
-        described = f"{shape(held)} positions for an old grid of {old}"
+        described = f"{format_shape(held)} positions for an old grid of {old}"
         expect_value_error(student, (held, old, new), (held.shape[1],), described)
 
 
@@ -205,4 +207,4 @@ resize_positions.example("""
 
 
 read_mistakes(resize_positions, __name__)
-declare(resize_positions, Edits(quick=True))
+declare_pairs(resize_positions, Edits(quick=True))

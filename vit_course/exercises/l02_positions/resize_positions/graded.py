@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
+from exercise_kit.engine.expect import expect_independent_results, expect_inputs_unchanged
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l02_positions.resize_positions import claims
@@ -22,9 +22,9 @@ def every_call_stands_alone(student: Student, probe: Probe, device: torch.device
     first, other = first.to(device), probe.normal(*first.shape).to(device)
     for positions, new in ((first, another), (other, another), (other, old)):
         claims.expect_right_positions(student, positions, old, new)
-    expect_left_alone(student)
+    expect_inputs_unchanged(student)
     for new in (another, old):
-        expect_result_of_its_own(student, (first, old, new), (other, old, new))
+        expect_independent_results(student, (first, old, new), (other, old, new))
 
 
 @claims.resize_positions.check(graded_only=True, points=0.1)

@@ -11,14 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_equal, expect_tensor, short
+from exercise_kit.engine.compare import are_close, expect_equal, expect_tensor, format_dtype
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import apart_from_numbers, expect_value_error
+from exercise_kit.engine.expect import expect_value_error, ignore_wrong_numbers
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Edits, declare
+from exercise_kit.engine.two_mistakes import Edits, declare_pairs
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l02_positions import LESSON
 
@@ -47,7 +47,9 @@ def call_and_expect_float_table(student: Student, arguments: tuple[Any, int], nu
     name = f"{student.name}({', '.join(map(str, arguments))})"
     table = expect_tensor(student(*arguments), (num_positions, embed_dim), name)
     if not table.is_floating_point():
-        raise Failure(f"{name} has dtype {short(table.dtype)}", "float32", "Which line decides the dtype of the table?")
+        raise Failure(
+            f"{name} has dtype {format_dtype(table.dtype)}", "float32", "Which line decides the dtype of the table?"
+        )
     return name, table
 
 
@@ -92,7 +94,7 @@ def expect_float32(student: Student, table: Tensor, name: str) -> None:
     student.note_instead(("dtype", str(table.dtype)))  # whatever its numbers are
     if table.dtype != torch.float32:
         look = "Which line decides the dtype, and what does NumPy or Python make of a number?"
-        raise Failure(f"{name} has dtype {short(table.dtype)}", "float32", look)
+        raise Failure(f"{name} has dtype {format_dtype(table.dtype)}", "float32", look)
 
 
 sinusoidal_positions = Exercise("sinusoidal_positions", LESSON, in_training=InTraining.HIDDEN)
@@ -111,7 +113,7 @@ def position_0_alternates_0_and_1(student: Student, probe: Probe) -> None:
     num_positions, hands = probe.choice((11, 17, 23), shown=5), probe.choice((4, 5, 7), shown=4)
     _, table = call_and_expect_table(student, num_positions, 2 * hands)
     wanted = compute_expected_table(1, 2 * hands)[0]
-    if not close(table[0], wanted):
+    if not are_close(table[0], wanted):
         raise Failure(
             f"row 0 is {format_vector(table[0])}",
             format_vector(wanted),
@@ -134,7 +136,7 @@ def two_neighbors_are_one_hand(student: Student, probe: Probe) -> None:
     """Dimensions 2i and 2i + 1 are sine and cosine of one angle, so their squares sum to 1."""
     _, table = call_and_expect_table(student, probe.choice((9, 13, 19), shown=6), 2 * probe.choice((3, 5, 6), shown=5))
     length = table.float().unflatten(1, (-1, 2)).square().sum(2)
-    if not close(length, torch.ones_like(length)):
+    if not are_close(length, torch.ones_like(length)):
         row, hand = (int(index) for index in ((length - 1).abs() > 1e-5).nonzero()[0])
         pair = format_vector(table[row, 2 * hand : 2 * hand + 2])
         raise Failure(
@@ -168,7 +170,7 @@ def the_table_is_float32(student: Student, probe: Probe) -> None:
 
 
 @sinusoidal_positions.check(
-    guard=True, points=0.7, first=apart_from_numbers(each_hand_turns_slower_than_the_one_before)
+    guard=True, points=0.7, first=ignore_wrong_numbers(each_hand_turns_slower_than_the_one_before)
 )
 def an_odd_length_is_refused(student: Student, probe: Probe) -> None:
     """An odd embed_dim, which leaves one sine without its cosine, raises ValueError naming it."""
@@ -190,4 +192,4 @@ sinusoidal_positions.example(
 
 
 read_mistakes(sinusoidal_positions, __name__)
-declare(sinusoidal_positions, Edits(quick=True))
+declare_pairs(sinusoidal_positions, Edits(quick=True))

@@ -6,7 +6,7 @@ One check asks for float32, as the exercise does; in all others a table of other
 from __future__ import annotations
 
 from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.expect import expect_result_of_its_own
+from exercise_kit.engine.expect import expect_independent_results
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
@@ -54,4 +54,4 @@ def every_call_stands_alone(student: Student, probe: Probe) -> None:
     half, other = probe.sizes(2, low=2, high=8)
     for num_positions, embed_dim in ((few, 2 * half), (more, 2 * half), (few, 2 * other), (few, 2 * half)):
         claims.expect_right_table(student, num_positions, embed_dim)
-    expect_result_of_its_own(student, (few, 2 * half), (few, 2 * other))
+    expect_independent_results(student, (few, 2 * half), (few, 2 * other))

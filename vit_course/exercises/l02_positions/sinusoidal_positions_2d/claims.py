@@ -8,14 +8,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_equal
+from exercise_kit.engine.compare import are_close, expect_equal
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import apart_from_numbers, expect_value_error
+from exercise_kit.engine.expect import expect_value_error, ignore_wrong_numbers
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Edits, declare
+from exercise_kit.engine.two_mistakes import Edits, declare_pairs
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l02_positions import LESSON
 from vit_course.exercises.l02_positions.sinusoidal_positions.claims import (
@@ -72,9 +72,9 @@ def _expect_half(student: Student, probe: Probe, half: int) -> None:
         codes = compute_expected_table(grid[half], length)
         for patch in range(rows * columns):
             place, found = divmod(patch, columns), table[patch, length * half :][:length]
-            if close(found, codes[place[half]]):
+            if are_close(found, codes[place[half]]):
                 continue
-            others = [other for other in range(grid[half]) if close(found, codes[other])]
+            others = [other for other in range(grid[half]) if are_close(found, codes[other])]
             observation = f"tells {axis} {others[0]}" if others else f"is {format_vector(found)}"
             wanted = f"{axis} {place[half]}" + (
                 "" if others else f" of a 1-D table: {format_vector(codes[place[half]])}"
@@ -110,7 +110,7 @@ def the_table_of_a_grid_is_float32(student: Student, probe: Probe) -> None:
     expect_float32(student, student(grid, embed_dim), f"sinusoidal_positions_2d({grid}, {embed_dim})")
 
 
-@sinusoidal_positions_2d.check(guard=True, points=0.9, first=apart_from_numbers(expect_drawn_table_is_right))
+@sinusoidal_positions_2d.check(guard=True, points=0.9, first=ignore_wrong_numbers(expect_drawn_table_is_right))
 def a_length_that_four_does_not_divide_is_refused(student: Student, probe: Probe) -> None:
     """An embed_dim that is not divisible by 4 raises ValueError naming it."""
     rows, columns, quarter = probe.sizes(3, high=7, shown=(3, 5, 1))
@@ -127,4 +127,4 @@ sinusoidal_positions_2d.example("""
 
 
 read_mistakes(sinusoidal_positions_2d, __name__)
-declare(sinusoidal_positions_2d, Edits(quick=True))
+declare_pairs(sinusoidal_positions_2d, Edits(quick=True))

@@ -7,7 +7,7 @@ to 1e-6.
 from __future__ import annotations
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.engine.expect import expect_result_of_its_own
+from exercise_kit.engine.expect import expect_independent_results
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l02_positions.sinusoidal_positions_2d import claims
@@ -34,7 +34,7 @@ def every_call_stands_alone(student: Student, probe: Probe) -> None:
     rows, columns, quarter, other = probe.sizes(4, low=2, high=7)
     for grid, length in (((rows, columns), quarter), ((columns, rows), quarter), ((rows, columns), other)):
         claims.expect_right_table(student, grid, 4 * length)
-    expect_result_of_its_own(student, (grid, 4 * length), (grid[::-1], 4 * length))
+    expect_independent_results(student, (grid, 4 * length), (grid[::-1], 4 * length))
 
 
 @claims.sinusoidal_positions_2d.check(graded_only=True, points=0.2)

@@ -10,7 +10,7 @@ from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Edits, declare
+from exercise_kit.engine.two_mistakes import Edits, declare_pairs
 from vit_course.exercises.l03_attention import LESSON
 from vit_course.exercises.l03_attention.is_attention.suspects import LINE_UP
 
@@ -122,4 +122,4 @@ False
 
 
 read_mistakes(is_attention, __name__)
-declare(is_attention, Edits(slow=True))
+declare_pairs(is_attention, Edits(slow=True))

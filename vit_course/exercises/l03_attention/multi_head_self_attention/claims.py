@@ -10,13 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from exercise_kit.engine.compare import expect_equal, expect_tensor, short
+from exercise_kit.engine.compare import expect_equal, expect_tensor, format_dtype
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
     compute_gradient,
     expect_device_of_input,
     expect_gradients_of_inputs,
-    expect_left_alone,
+    expect_inputs_unchanged,
     expect_modes_kept,
     expect_value_error,
     make_describe,
@@ -271,7 +271,7 @@ def shuffled_tokens_come_out_shuffled(student: Student, probe: Probe) -> None:
 def every_parameter_learns(student: Student, probe: Probe) -> None:
     """A gradient reaches both Linears, and in qkv the rows of queries, keys and values."""
     module, _, x = build_attention_and_draw_tokens(student, probe)
-    if names := module.without_gradient(expect_tensor(module(x), x.shape, "forward's output")):
+    if names := module.list_parameters_without_gradient(expect_tensor(module(x), x.shape, "forward's output")):
         look = "Is each of your Linears called in forward, and does what it gives end up in the result?"
         raise Failure(f"no gradient reaches {', '.join(names)}", "one for every parameter", look)
     gradient = module.gradients(module(x))["qkv.weight"]
@@ -326,7 +326,7 @@ def it_follows_its_dtype(student: Student, probe: Probe, device: torch.device = 
     expect_right_output(module, oracle, x, "the output in float64", look)
     for name, tensor in module.tensors().items():
         if tensor.is_floating_point() and tensor.dtype != torch.float64:
-            raise Failure(f"after .double() `{name}` has dtype {short(tensor.dtype)}", "float64", look)
+            raise Failure(f"after .double() `{name}` has dtype {format_dtype(tensor.dtype)}", "float64", look)
 
 
 @MultiHeadSelfAttention.check(
@@ -336,7 +336,7 @@ def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
     """The tokens that go in are not changed."""
     module, _, x = build_attention_and_draw_tokens(student, probe)
     module(x)
-    expect_left_alone(student)
+    expect_inputs_unchanged(student)
 
 
 @MultiHeadSelfAttention.check(guard=True, points=0.4, first=every_parameter_learns)

@@ -12,20 +12,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_equal, expect_tensor
+from exercise_kit.engine.compare import are_close, expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
     RANDOM,
-    differs,
     expect_device_of_input,
     expect_gradients_of_inputs,
-    expect_left_alone,
+    expect_inputs_unchanged,
     expect_same_twice,
+    has_other_numbers,
 )
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Edits, declare
+from exercise_kit.engine.two_mistakes import Edits, declare_pairs
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l03_attention import LESSON
 
@@ -111,7 +111,7 @@ def _expect_right_weights(student: Student, inputs: Triple, name: str, look: str
     def describe_random_or_badly_scaled(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
         return (
             RANDOM
-            if differs(call_and_expect_pair(student, *inputs)[1], actual)
+            if has_other_numbers(call_and_expect_pair(student, *inputs)[1], actual)
             else describe_too_sharp_or_flat(actual, expected)
         )
 
@@ -225,7 +225,7 @@ def _draw_as_many_queries_as_keys(probe: Probe) -> Triple:
 def no_key_is_read(student: Student, probe: Probe) -> bool:
     """Say whether other keys give the same weights."""
     query, key, value = _draw_as_many_queries_as_keys(probe)
-    return close(
+    return are_close(
         call_and_expect_pair(student, query, key, value)[1],
         call_and_expect_pair(student, query, key.flip(-2) * 2, value)[1],
     )
@@ -234,7 +234,7 @@ def no_key_is_read(student: Student, probe: Probe) -> bool:
 def the_rows_are_the_keys(student: Student, probe: Probe) -> bool:
     """Say whether the weights are those of each key over the queries."""
     query, key, value = _draw_as_many_queries_as_keys(probe)
-    return close(call_and_expect_pair(student, query, key, value)[1], weights_of(key, query))
+    return are_close(call_and_expect_pair(student, query, key, value)[1], weights_of(key, query))
 
 
 def _draw_large_integers(probe: Probe, dtype: torch.dtype, largest: int) -> Triple:
@@ -315,7 +315,7 @@ def the_gradient_flows_to_all_three(student: Student, probe: Probe) -> None:
         for each in (attend_with_detached_weights, attend_with_attached_weights)
     )
     pairs = ((each, wanted) for each, wanted in zip(found, least, strict=True) if each is not None)
-    if not all(wanted is not None and close(each, wanted) for each, wanted in pairs):  # nobody asked for more
+    if not all(wanted is not None and are_close(each, wanted) for each, wanted in pairs):  # nobody asked for more
         expect_gradients_of_inputs(found, whole, names)
 
 
@@ -323,7 +323,7 @@ def the_gradient_flows_to_all_three(student: Student, probe: Probe) -> None:
 def the_inputs_are_left_alone(student: Student, probe: Probe) -> None:
     """query, key and value are not changed."""
     student(*draw_inputs(probe))
-    expect_left_alone(student)
+    expect_inputs_unchanged(student)
 
 
 @scaled_dot_product_attention.check(
@@ -379,4 +379,4 @@ Tensors = tuple[Tensor, ...]
 
 
 read_mistakes(scaled_dot_product_attention, __name__)
-declare(scaled_dot_product_attention, Edits(quick=True))
+declare_pairs(scaled_dot_product_attention, Edits(quick=True))

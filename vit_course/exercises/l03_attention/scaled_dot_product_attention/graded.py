@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
+from exercise_kit.engine.expect import expect_independent_results, expect_inputs_unchanged
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l03_attention.scaled_dot_product_attention import claims
@@ -31,5 +31,5 @@ def the_inputs_are_left_alone(student: Student, probe: Probe) -> None:
     one, other = (claims.draw_query_key_value(probe, (batch,), sizes) for _ in range(2))
     for inputs in (one, other):
         claims.expect_right_output_and_weights(student, inputs)
-        expect_left_alone(student)
-    expect_result_of_its_own(student, one, other)
+        expect_inputs_unchanged(student)
+    expect_independent_results(student, one, other)

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from exercise_kit.engine.compare import Describe, expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import apart_from_numbers, expect_gradients_of_inputs, expect_value_error
+from exercise_kit.engine.expect import expect_gradients_of_inputs, expect_value_error, ignore_wrong_numbers
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Layout, declare
+from exercise_kit.engine.two_mistakes import Layout, declare_pairs
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l03_attention import LESSON
 
@@ -118,7 +118,7 @@ def the_gradient_finds_its_way_back(student: Student, probe: Probe) -> None:
         expect_gradients_of_inputs(found[:1], wanted[:1], [f"the input of {name}"])
 
 
-@split_heads.check(guard=True, points=0.5, first=apart_from_numbers(a_head_gets_a_slice_of_every_token))
+@split_heads.check(guard=True, points=0.5, first=ignore_wrong_numbers(a_head_gets_a_slice_of_every_token))
 def a_number_of_heads_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """An embed_dim that num_heads does not divide raises ValueError naming both numbers."""
     few, width = probe.sizes(2, low=3, shown=(3, 4))
@@ -194,5 +194,5 @@ def _make_describe_origin(x: Tensor) -> Describe:
 
 
 read_mistakes(split_heads, __name__)
-declare(split_heads, Layout(heads_of, (torch.empty(2, 7, 12), 3)))
-declare(split_heads, Layout(merged_heads_of, (torch.empty(2, 3, 7, 4),), place=1))
+declare_pairs(split_heads, Layout(heads_of, (torch.empty(2, 7, 12), 3)))
+declare_pairs(split_heads, Layout(merged_heads_of, (torch.empty(2, 3, 7, 4),), place=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from exercise_kit.engine.examples import expect_example
-from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
+from exercise_kit.engine.expect import expect_independent_results, expect_inputs_unchanged
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l03_attention.split_heads import claims
@@ -27,5 +27,5 @@ def they_work_where_their_inputs_lie(student: Student, probe: Probe, device: tor
     x = x.to(device)
     claims.expect_right_split(student, x, num_heads)
     claims.expect_right_merge(student, claims.heads_of(x, num_heads))
-    expect_left_alone(student)
-    expect_result_of_its_own(student, (x, num_heads), (x + 1, num_heads))
+    expect_inputs_unchanged(student)
+    expect_independent_results(student, (x, num_heads), (x + 1, num_heads))

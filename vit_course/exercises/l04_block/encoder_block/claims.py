@@ -15,12 +15,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_equal, expect_tensor
+from exercise_kit.engine.compare import are_close, expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
     compute_gradient,
     expect_gradients_of_inputs,
-    expect_left_alone,
+    expect_inputs_unchanged,
     expect_modes_kept,
     make_describe,
 )
@@ -172,7 +172,7 @@ def expect_tokens_are_changed(student: Student, probe: Probe) -> None:
     """A block with random weights adds something to the tokens."""
     block = _build_block_with_random_weights(student, probe)
     x = _draw_tokens(probe, block.embed_dim)
-    if close(expect_tensor(block.module(x), x.shape, "the block's output"), x):
+    if are_close(expect_tensor(block.module(x), x.shape, "the block's output"), x):
         look = "Which two things should it add?"
         raise Failure("a block with random weights gives back its tokens unchanged", "tokens to which it added", look)
 
@@ -323,7 +323,7 @@ def _expect_eps_of_both_norms(student: Student, probe: Probe, eps: float, **opti
 
         def describe_used_eps(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
             known = (each for each in (1e-6, 1e-5, 1e-12, 1e-8, 1e-3, 0.0) if each != eps)
-            used = [each for each in known if close(actual, replace(block, eps=each).compute_output(x))]  # noqa: B023  # called in this turn of the loop
+            used = [each for each in known if are_close(actual, replace(block, eps=each).compute_output(x))]  # noqa: B023  # called in this turn of the loop
             return (f"{norm} uses an eps of {used[0]:g}", f"an eps of {eps:g}") if used else None  # noqa: B023
 
         look = f"Which eps does {norm} get in your __init__?"
@@ -405,7 +405,7 @@ def the_tokens_that_go_in_are_left_alone(student: Student, probe: Probe) -> None
     for change in (block.module.train, block.module.eval):
         change()
         block.module(_draw_tokens(probe, block.embed_dim, 1.0))
-        expect_left_alone(student)
+        expect_inputs_unchanged(student)
 
 
 EncoderBlock.example(

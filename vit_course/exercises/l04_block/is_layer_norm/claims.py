@@ -10,7 +10,7 @@ from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Edits, declare
+from exercise_kit.engine.two_mistakes import Edits, declare_pairs
 from vit_course.exercises.l04_block import LESSON
 from vit_course.exercises.l04_block.is_layer_norm.suspects import LINE_UP
 
@@ -133,4 +133,4 @@ False
 
 
 read_mistakes(is_layer_norm, __name__)
-declare(is_layer_norm, Edits(slow=True))
+declare_pairs(is_layer_norm, Edits(slow=True))

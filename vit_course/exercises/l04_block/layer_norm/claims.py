@@ -11,11 +11,11 @@ from torch import Tensor
 
 from exercise_kit.engine.compare import Describe, expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_gradients_of_inputs, expect_left_alone
+from exercise_kit.engine.expect import expect_gradients_of_inputs, expect_inputs_unchanged
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Edits, declare
+from exercise_kit.engine.two_mistakes import Edits, declare_pairs
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l04_block import LESSON
 
@@ -224,7 +224,7 @@ def the_gradient_takes_every_way(student: Student, probe: Probe) -> None:
 def nothing_that_goes_in_is_changed(student: Student, probe: Probe) -> None:
     """x, weight and bias are left as they were."""
     student(*draw_inputs(probe))
-    expect_left_alone(student)
+    expect_inputs_unchanged(student)
 
 
 layer_norm.example(
@@ -241,4 +241,4 @@ layer_norm.example(
 
 
 read_mistakes(layer_norm, __name__)
-declare(layer_norm, Edits(quick=True))
+declare_pairs(layer_norm, Edits(quick=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
+from exercise_kit.engine.expect import expect_independent_results, expect_inputs_unchanged
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l04_block.layer_norm import claims
@@ -13,5 +13,5 @@ def what_goes_in_stays_as_it_is(student: Student, probe: Probe) -> None:
     """x, weight and bias are the same after the call as before, and so is a result after the next call."""
     inputs = x, *others = claims.draw_inputs(probe)
     claims.expect_right_result(student, inputs)
-    expect_left_alone(student)
-    expect_result_of_its_own(student, inputs, (x + 1, *others))
+    expect_inputs_unchanged(student)
+    expect_independent_results(student, inputs, (x + 1, *others))

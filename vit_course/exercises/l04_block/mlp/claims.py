@@ -42,7 +42,7 @@ def compute_expected_output(weights: Weights, x: Tensor, prefix: str = "") -> Te
 
 def expect_gradient_of_every_parameter(module: StudentModule, output: Tensor) -> None:
     """Fail when ``output`` does not depend on one of the module's parameters."""
-    if names := module.without_gradient(output):
+    if names := module.list_parameters_without_gradient(output):
         raise Failure(
             f"no gradient reaches {', '.join(names)}",
             "one for every parameter",

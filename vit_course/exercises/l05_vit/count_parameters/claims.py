@@ -12,13 +12,13 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from exercise_kit.engine.compare import kind_of
+from exercise_kit.engine.compare import describe_kind
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Edits, declare
+from exercise_kit.engine.two_mistakes import Edits, declare_pairs
 from exercise_kit.engine.verdict import Failure
 from vit_course.config import ViTConfig
 from vit_course.exercises.l05_vit import LESSON
@@ -64,7 +64,9 @@ def _call_and_expect_number(student: Student, config: ViTConfig) -> float:
     result = student(config)
     number = result.item() if isinstance(result, Tensor) and result.ndim == 0 else result
     if not isinstance(number, int | float) or isinstance(number, bool) or not math.isfinite(number):
-        raise Failure(f"count_parameters gave {kind_of(result)}", "an int", "What does your `return` line give back?")
+        raise Failure(
+            f"count_parameters gave {describe_kind(result)}", "an int", "What does your `return` line give back?"
+        )
     return number
 
 
@@ -85,7 +87,7 @@ def the_count_is_an_int(student: Student, probe: Probe) -> None:
     result = student(draw_plain_config(probe, WIDE_MODEL))
     if not isinstance(result, int) or isinstance(result, bool):
         look = "Which number in your formula is not whole by nature?" if isinstance(result, float) else ""
-        raise Failure(f"count_parameters gave {kind_of(result)}", "an int", look)
+        raise Failure(f"count_parameters gave {describe_kind(result)}", "an int", look)
 
 
 @count_parameters.check(needs=the_count_is_an_int, points=0.5)
@@ -191,4 +193,4 @@ def built_to_be_counted(config: ViTConfig) -> int:
     return sum(parameter.numel() for parameter in StandIn(list_parameter_shapes(config)).parameters())
 
 
-declare(count_parameters, Edits(quick=True))
+declare_pairs(count_parameters, Edits(quick=True))

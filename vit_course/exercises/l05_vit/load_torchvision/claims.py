@@ -12,15 +12,15 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.compare import kind_of, shape
+from exercise_kit.engine.compare import describe_kind, format_shape
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Edits, declare
+from exercise_kit.engine.two_mistakes import Edits, declare_pairs
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from exercise_kit.reasons import Reason
 from vit_course.config import ViTConfig
 from vit_course.exercises.l05_vit import LESSON
@@ -105,7 +105,8 @@ class _Loading:
             if of(name) and not _is_equal(found.get(name), right):
                 raise Failure(
                     f"after loading, `{name}` {self._describe_held_numbers(found.get(name), name)}",
-                    f"the numbers of `{self.names[name]}`, which is {shape(self.theirs[self.names[name]])} there",
+                    f"the numbers of `{self.names[name]}`, which is "
+                    f"{format_shape(self.theirs[self.names[name]])} there",
                     "Print your list of pairs, their name and yours, and read this one aloud.",
                 )
 
@@ -121,7 +122,7 @@ class _Loading:
             if torch.equal(values, tensor.flatten().sort().values):
                 return f"holds the numbers of `{name}` in another order"
         if found.shape != self.wanted[ours].shape:
-            return f"has the shape {shape(found)}"
+            return f"has the shape {format_shape(found)}"
         return f"is wrong in {(found != self.wanted[ours]).float().mean():.0%} of its entries"
 
 
@@ -147,7 +148,7 @@ def _expect_error_naming(
     if not error.is_a("ValueError"):
         raise Failure(f"load_torchvision raised {error} on {described}", wanted, look, Reason.RAISED)
     if not named:
-        text = quoted(error.words, 80) or "no text"
+        text = quote_first_line(error.words, 80) or "no text"
         raise Failure(f"load_torchvision raised ValueError with {text} on {described}", wanted, look, Reason.RAISED)
 
 
@@ -156,7 +157,7 @@ def the_model_comes_back(student: Student, probe: Probe) -> None:
     """It returns the model that it was given, which can go on learning."""
     loading = _Loading(student, probe, draw_config(probe, MODEL))
     if loading.returned is not loading.model:
-        kind = "another model" if isinstance(loading.returned, nn.Module) else kind_of(loading.returned)
+        kind = "another model" if isinstance(loading.returned, nn.Module) else describe_kind(loading.returned)
         raise Failure(f"load_torchvision gave {kind}", "the model itself", "What does your last line return?")
     if frozen := [name for name, each in loading.model.named_parameters() if not each.requires_grad]:
         seen = f"after the call `{frozen[0]}` of the model requires no gradient"
@@ -292,10 +293,10 @@ def a_tensor_that_does_not_fit_is_named(student: Student, probe: Probe) -> None:
         if right.ndim == 4:  # a size that would stretch
             others.append(right[:1])
         for other in others:
-            described = f"`{theirs}` of the shape {shape(other)} for a model that wants {shape(right)}"
+            described = f"`{theirs}` of the shape {format_shape(other)} for a model that wants {format_shape(right)}"
             state[theirs] = other
             _expect_error_naming(student, probe, config, state, (theirs, ours), described)
 
 
 read_mistakes(load_torchvision, __name__)
-declare(load_torchvision, Edits(slow=True))
+declare_pairs(load_torchvision, Edits(slow=True))

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from exercise_kit.engine.compare import close, expect_equal, expect_tensor, short
+from exercise_kit.engine.compare import are_close, expect_equal, expect_tensor, format_dtype
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import expect_device_of_input, expect_gradients_of_inputs, make_describe
 from exercise_kit.engine.mistakes import read_mistakes
@@ -162,7 +162,7 @@ def expect_right_logits(
     where = make_describe(module, stages, parts, images, axes=("image", "token", "dimension"))
 
     def describe_probabilities_or_wrong_part(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
-        if actual.min() >= 0 and close(actual.sum(dim=-1), torch.ones_like(actual[:, 0])):
+        if actual.min() >= 0 and are_close(actual.sum(dim=-1), torch.ones_like(actual[:, 0])):
             return "no number is negative and every row sums to 1, as probabilities do", "logits, of either sign"
         return where(actual, expected)
 
@@ -356,7 +356,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
     module, weights = build_with_random_weights(student, probe, config)
     images = draw_images_for(probe, 3, config)
     output = expect_tensor(module(images), (3, config.num_classes), "the model's output")
-    if names := module.without_gradient(output):
+    if names := module.list_parameters_without_gradient(output):
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         raise Failure(
             f"no gradient reaches {', '.join(names[:3])}{more}",
@@ -367,7 +367,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
     def compute_logits_from_parameters(*values: Tensor) -> Tensor:
         return logits_of(dict(zip(weights, values, strict=True)), images, config)
 
-    if close(output, compute_logits_from_parameters(*weights.values())):  # other numbers have other gradients
+    if are_close(output, compute_logits_from_parameters(*weights.values())):  # other numbers have other gradients
         found, wanted = (
             module.gradients(output),
             Student({"right": compute_logits_from_parameters}).input_gradients(*weights.values()),
@@ -387,7 +387,7 @@ def it_follows_its_dtype(student: Student, probe: Probe, device: torch.device = 
     output = expect_tensor(module(images.to(device)), (3, config.num_classes), "the model's output")
     if output.dtype != torch.float64:
         look = "Which line makes a new tensor?"
-        raise Failure(f"float64 images gave logits of {short(output.dtype)}", "float64", look)
+        raise Failure(f"float64 images gave logits of {format_dtype(output.dtype)}", "float64", look)
     # as float32, so that a norm's eps of 1e-5 in place of 1e-6 fails its own check and not this one too
     wanted = logits_of({name: each.double() for name, each in weights.items()}, images, config).float()
     expect_equal(output.float(), wanted.to(device), "the model's output in float64", AXES)

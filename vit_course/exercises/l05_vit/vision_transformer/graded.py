@@ -5,7 +5,7 @@ What a model does with images of another size than its config's is not asked, fo
 
 from __future__ import annotations
 
-from exercise_kit.engine.expect import expect_left_alone, expect_modes_kept
+from exercise_kit.engine.expect import expect_inputs_unchanged, expect_modes_kept
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l05_vit.small_models import draw_config
@@ -26,6 +26,6 @@ def both_ends_are_right(student: Student, probe: Probe) -> None:
 def every_call_stands_alone(student: Student, probe: Probe) -> None:
     """An image gets the same logits alone as in a batch; a call changes neither the images nor the model's mode."""
     claims.images_do_not_see_each_other(student, probe)
-    expect_left_alone(student)
+    expect_inputs_unchanged(student)
     config = draw_config(probe, claims.WIDE_MODEL)
     expect_modes_kept(student, (config,), claims.draw_images_for(probe, 2, config))

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from exercise_kit.engine.compare import kind_of
+from exercise_kit.engine.compare import describe_kind
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import expect_value_error
 from exercise_kit.engine.in_training import InTraining
@@ -115,7 +115,7 @@ def step_gives_a_bool(student: Student, probe: Probe) -> None:
             look = (
                 "Does every path through `step` end in a `return`?" if answer is None else "Which comparison gives it?"
             )
-            raise Failure(f"step gave {kind_of(answer)} for loss number {number}", "True or False", look)
+            raise Failure(f"step gave {describe_kind(answer)} for loss number {number}", "True or False", look)
 
 
 def _is_bool(answer: object) -> bool:
@@ -256,7 +256,7 @@ def best_is_the_lowest_loss_so_far(student: Student, probe: Probe) -> None:
 def _format_value(value: object) -> str:
     if isinstance(value, Tensor) and value.numel() == 1:
         value = value.item()
-    return f"{float(value):g}" if isinstance(value, Real) else kind_of(value)
+    return f"{float(value):g}" if isinstance(value, Real) else describe_kind(value)
 
 
 @EarlyStopping.check(guard=True)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, kind_of
+from exercise_kit.engine.compare import are_close, describe_kind
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
@@ -78,7 +78,7 @@ def _call_and_expect_two_numbers(student: Student, given: Setting, **fields: boo
             look = (
                 "Does every path end in a `return`?" if returned is None else "What does your `return` line give back?"
             )
-            raise Failure(f"{student.name} gave {kind_of(returned)}", wanted, look)
+            raise Failure(f"{student.name} gave {describe_kind(returned)}", wanted, look)
         first, second = (
             expect_one_number(each, f"the {name} is", "a number")
             for each, name in zip(returned, ("first of the pair, the mean loss,", "second, the accuracy,"), strict=True)
@@ -106,7 +106,7 @@ def it_gives_a_loss_and_an_accuracy(student: Student, probe: Probe) -> None:
     given = draw_setting_with_known_accuracy(probe)
     loss, accuracy = _call_and_expect_two_numbers(student, given)
     right_loss, right_accuracy = compute_expected_loss_and_accuracy(given)
-    swapped = close(torch.tensor([loss, accuracy]), torch.tensor([right_accuracy, right_loss]))
+    swapped = are_close(torch.tensor([loss, accuracy]), torch.tensor([right_accuracy, right_loss]))
     student.note(("swapped", swapped))
     if swapped:
         raise Failure(

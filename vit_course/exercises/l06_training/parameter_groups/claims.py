@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from exercise_kit.engine.compare import kind_of, listed
+from exercise_kit.engine.compare import describe_kind, join_names
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Edits, declare
+from exercise_kit.engine.two_mistakes import Edits, declare_pairs
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.l06_training import LESSON
 
@@ -151,7 +151,7 @@ def call_and_read_decays(
 
 def format_number_or_kind(value: object) -> str:
     """A number of a group as it is told, or of which kind it is."""
-    return f"{float(value):g}" if isinstance(value, Real) else kind_of(value)
+    return f"{float(value):g}" if isinstance(value, Real) else describe_kind(value)
 
 
 def _expect_decayed_or_not(
@@ -167,7 +167,7 @@ def _expect_decayed_or_not(
         count = f"{len(wrong)} of the {total} {described}" if len(wrong) < total else f"all {described}"
         are = "are not decayed" if decayed else "are decayed"
         expected = "a weight decay on every one of them" if decayed else "a weight decay of 0 for them"
-        raise Failure(f"{count} {are}: {listed([f'`{name}`' for name in wrong], 3)}", expected, look)
+        raise Failure(f"{count} {are}: {join_names([f'`{name}`' for name in wrong], 3)}", expected, look)
 
 
 def expect_right_groups(student: Student, parts: Parameters, weight_decay: float) -> None:
@@ -229,12 +229,14 @@ def _expect_each_once(decays: dict[str, list[Any]]) -> None:
     if missing:
         look = "Which parameters belong to no layer, but to the model itself?"
         raise Failure(
-            f"{listed(missing, 3)} {_choose_is_or_are(missing)} in no group", "an optimizer that moves them too", look
+            f"{join_names(missing, 3)} {_choose_is_or_are(missing)} in no group",
+            "an optimizer that moves them too",
+            look,
         )
     if twice:
         look = "Are your two conditions each other's opposite?"
         raise Failure(
-            f"{listed(twice, 3)} {_choose_is_or_are(twice)} in more than one place",
+            f"{join_names(twice, 3)} {_choose_is_or_are(twice)} in more than one place",
             "one group for each parameter",
             look,
         )
@@ -298,7 +300,7 @@ def a_frozen_parameter_has_its_group_too(student: Student, probe: Probe) -> None
     frozen = ["patch_embedding.projection.weight", "patch_embedding.projection.bias", other]
     decays = call_and_read_decays(student, parts, frozen=frozen)
     if missing := [f"`{name}`" for name in frozen if not decays[name]]:
-        seen = f"of the frozen parameters, no group has {listed(missing)}"
+        seen = f"of the frozen parameters, no group has {join_names(missing)}"
         raise Failure(seen, "every parameter in one of them", look)
     if moved := [name for name, each in call_and_read_decays(student, parts).items() if decays.get(name) != each]:
         raise Failure(f"`{moved[0]}` changes its group when some parameters are frozen", "the same two groups", look)
@@ -369,4 +371,4 @@ parameter_groups.example("""
 
 
 read_mistakes(parameter_groups, __name__)
-declare(parameter_groups, Edits(quick=True))
+declare_pairs(parameter_groups, Edits(quick=True))

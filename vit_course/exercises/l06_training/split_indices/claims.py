@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import kind_of, listed, shape, short
+from exercise_kit.engine.compare import describe_kind, format_dtype, format_shape, join_names
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import expect_value_error
 from exercise_kit.engine.in_training import InTraining
@@ -44,9 +44,11 @@ def expect_two_index_lists(student: Student, returned: Any) -> tuple[list[int], 
     """The two parts as lists; Failure when these are no two sequences of whole numbers."""
     expected = "a pair: train_indices, validation_indices"
     if not isinstance(returned, list | tuple):
-        raise Failure(f"{student.name} gave {kind_of(returned)}", expected, "What does your `return` line give back?")
+        raise Failure(
+            f"{student.name} gave {describe_kind(returned)}", expected, "What does your `return` line give back?"
+        )
     if len(returned) != 2:
-        raise Failure(f"{student.name} gave {kind_of(returned)}", expected, "How many parts has a split?")
+        raise Failure(f"{student.name} gave {describe_kind(returned)}", expected, "How many parts has a split?")
     train, validation = (
         _expect_indices(part, f"the {name} part") for part, name in zip(returned, ("train", "validation"), strict=True)
     )
@@ -58,21 +60,21 @@ def _expect_indices(part: Any, name: str) -> list[int]:
     if isinstance(part, Tensor):
         if part.ndim != 1:
             raise Failure(
-                f"{name} is a tensor of shape {shape(part)}", expected, "Which call adds an axis, or drops one?"
+                f"{name} is a tensor of shape {format_shape(part)}", expected, "Which call adds an axis, or drops one?"
             )
         if part.dtype == torch.bool:
             look = "A mask says of each image whether it is chosen. Which function gives the places where it is True?"
             raise Failure(f"{name} is a mask of {len(part)} bools", expected, look)
         if part.is_floating_point():
-            raise Failure(f"{name} has dtype {short(part.dtype)}", "int64", "Can 3.0 be an index?")
+            raise Failure(f"{name} has dtype {format_dtype(part.dtype)}", "int64", "Can 3.0 be an index?")
         if len(part) > MOST_INDICES:
             raise Failure(f"{name} has {len(part):,} indices", "as many as were asked for", "Which part is which?")
         return [int(each) for each in part]
     if not isinstance(part, Sequence) or isinstance(part, str):
         look = "Is that a row of numbers, or something that holds one?"
-        raise Failure(f"{name} is {kind_of(part)}", expected, look)
+        raise Failure(f"{name} is {describe_kind(part)}", expected, look)
     if odd := [each for each in part if not _is_whole_number(each)]:
-        raise Failure(f"{name} holds {kind_of(odd[0])}", expected, "Which line makes its elements?")
+        raise Failure(f"{name} holds {describe_kind(odd[0])}", expected, "Which line makes its elements?")
     return [int(each) for each in part]
 
 
@@ -264,7 +266,7 @@ def nobody_elses_chance_is_touched(student: Student, probe: Probe) -> None:
     if touched:
         names = {"torch": "torch", "numpy": "NumPy", "random": "Python's random"}
         raise Failure(
-            f"the call moved the global generator of {listed([names.get(each, '?') for each in touched])}",
+            f"the call moved the global generator of {join_names([names.get(each, '?') for each in touched])}",
             "a generator that belongs to the split alone: moving the global one changes every draw after it",
             "Which object could hold the seed, so that nobody else draws from it?",
         )

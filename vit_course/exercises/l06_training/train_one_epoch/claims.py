@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import close
+from exercise_kit.engine.compare import are_close
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
@@ -141,16 +141,16 @@ def _expect_one_step_per_batch(
 
 
 def _expect_right_weights(found: Weights, given: Setting, right: Weights, context: str, look: str) -> None:
-    if all(close(found[name], right[name]) for name in right):
+    if all(are_close(found[name], right[name]) for name in right):
         return
     expected = "the weights that one step of SGD for each batch leaves"
     moved, should = (
         torch.cat([(after[name] - given.weights[name]).flatten() for name in right]) for after in (found, right)
     )
-    if close(moved, torch.zeros_like(moved)):
+    if are_close(moved, torch.zeros_like(moved)):
         raise Failure(f"no weight has moved; {context}", expected, look)
     factor = float((moved * should).sum() / should.square().sum())
-    if close(moved, factor * should):
+    if are_close(moved, factor * should):
         seen = f"the weights have moved in the right direction, but {factor:.3g} times as far; {context}"
         raise Failure(seen, expected, "What stretches or shrinks the loss, or its gradient, before the step?")
     raise Failure(f"the weights have moved, but to other values; {context}", expected, look)

@@ -11,13 +11,13 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, kind_of
+from exercise_kit.engine.compare import are_close, describe_kind
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Edits, declare
+from exercise_kit.engine.two_mistakes import Edits, declare_pairs
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.reasons import Reason
 from vit_course.exercises.l06_training import LESSON
@@ -72,7 +72,7 @@ def _expect_right_factors(
     found = _call_at_steps(student, warmup_steps, total_steps, steps)
     right = compute_expected_factors(warmup_steps, total_steps)[list(steps)].float()
     for step, here, there in zip(steps, found, right, strict=True):
-        if not close(here, there):
+        if not are_close(here, there):
             factors = ", ".join(f"{number:.3g}" for number in found[:6].tolist())
             several = f"; from step {steps[0]} on it gives {factors}" if len(steps) > 1 else ""
             called = _format_call(student, step, warmup_steps, total_steps)
@@ -99,7 +99,7 @@ def it_gives_a_plain_number(student: Student, probe: Probe) -> None:
                 if returned is None
                 else "Which library's cos takes a plain number?"
             )
-            seen = f"{_format_call(student, step, warmup_steps, total_steps)} is {kind_of(returned)}"
+            seen = f"{_format_call(student, step, warmup_steps, total_steps)} is {describe_kind(returned)}"
             raise Failure(seen, "a float; AdamW takes no tensor for a learning rate", look)
 
 
@@ -170,4 +170,4 @@ warmup_cosine.example("""
 
 
 read_mistakes(warmup_cosine, __name__)
-declare(warmup_cosine, Edits(quick=True))
+declare_pairs(warmup_cosine, Edits(quick=True))

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_tensor, kind_of, short
+from exercise_kit.engine.compare import are_close, describe_kind, expect_tensor, format_dtype
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import expect_one_device
 from exercise_kit.engine.in_training import InTraining
@@ -20,7 +20,7 @@ from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from vit_course.exercises.l07_experiments import LESSON
 
 # calls from which the share's distribution is read: the bounds below are five standard errors or more
@@ -93,7 +93,7 @@ def call_and_read_blends(student: Student, case: Case, calls: int = 1) -> list[B
 
 def _expect_pair(student: Student, returned: Any) -> tuple[Any, Any]:
     if not isinstance(returned, list | tuple) or len(returned) != 2:
-        count = f"{kind_of(returned)}"
+        count = f"{describe_kind(returned)}"
         look = "Which two things does a training loop need of a batch?"
         raise Failure(f"{student.name} gave {count}", "a pair: images, targets", look)
     return returned[0], returned[1]
@@ -133,9 +133,9 @@ def both_have_the_dtype_of_the_images(student: Student, probe: Probe) -> None:
         except Failure as odd:
             student.note(("odd", odd.seen))
             raise
-        dtypes = tuple(short(each.dtype) for each in (images, targets))
+        dtypes = tuple(format_dtype(each.dtype) for each in (images, targets))
         student.note(("dtypes", dtypes))
-        wanted = short(case.images.dtype)
+        wanted = format_dtype(case.images.dtype)
         for name, dtype in zip(("images", "targets"), dtypes, strict=True):
             if dtype != wanted:
                 look = "Which line chooses the dtype of what it makes?"
@@ -273,10 +273,10 @@ def all_chance_is_the_generators(student: Student, probe: Probe) -> None:
     student.forget(3)
     first, again, other = (_solve_for_blend(case, *_expect_pair(student, each["returned"])) for each in notes)
     same_partners = torch.equal(first.partners_of_images, again.partners_of_images)
-    same_share = same_partners and close(
+    same_share = same_partners and are_close(
         first.shares_of_blended, again.shares_of_blended
     )  # each partner of another has a share
-    alike = close(first.parts, other.parts)
+    alike = are_close(first.parts, other.parts)
     touched = tuple(str(each) for each in notes[0]["touched"])
     student.note(("chance", same_partners, same_share, alike, touched))
     look = "Which lines draw, and from what?"
@@ -311,7 +311,7 @@ def an_alpha_of_zero_or_less_is_refused(student: Student, probe: Probe) -> None:
         if not notes["raised"]:
             raise Failure(f"{student.name} accepted alpha={case.alpha}", wanted, look)
         if not notes["is_value_error"] or not named:
-            words = quoted(str(notes["words"])) or "no text"
+            words = quote_first_line(str(notes["words"])) or "no text"
             raise Failure(f"alpha={case.alpha} raised {notes['raised']} with {words}", wanted, look)
 
 

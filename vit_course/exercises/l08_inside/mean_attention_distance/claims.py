@@ -12,7 +12,12 @@ from torch import Tensor
 
 from exercise_kit.engine.compare import expect_equal, expect_tensor
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import apart_from_numbers, expect_device_of_input, expect_left_alone, expect_value_error
+from exercise_kit.engine.expect import (
+    expect_device_of_input,
+    expect_inputs_unchanged,
+    expect_value_error,
+    ignore_wrong_numbers,
+)
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
@@ -174,11 +179,11 @@ def the_weights_are_left_alone(student: Student, probe: Probe) -> None:
     """The weights that go in are not changed."""
     # with a class token no row sums to one over the patches, so dividing by the sum in place changes every number
     student(*draw_case(probe, WIDE, class_token=True))
-    expect_left_alone(student)
+    expect_inputs_unchanged(student)
 
 
 @mean_attention_distance.check(
-    needs=each_head_gets_one_number, guard=True, points=0.25, first=apart_from_numbers(each_key_counts_by_its_weight)
+    needs=each_head_gets_one_number, guard=True, points=0.25, first=ignore_wrong_numbers(each_key_counts_by_its_weight)
 )
 def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """If there are neither as many tokens as patches nor one more, a ValueError names tokens, rows and columns."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exercise_kit.engine.expect import expect_result_of_its_own
+from exercise_kit.engine.expect import expect_independent_results
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l08_inside.mean_attention_distance import claims
@@ -12,4 +12,4 @@ from vit_course.exercises.l08_inside.mean_attention_distance import claims
 def every_call_stands_alone(student: Student, probe: Probe) -> None:
     """The distances are right, and no later call changes them."""
     weights, *others = claims.draw_case(probe, claims.WIDE, class_token=True)
-    expect_result_of_its_own(student, (weights, *others), (probe.normal(*weights.shape).softmax(-1), *others))
+    expect_independent_results(student, (weights, *others), (probe.normal(*weights.shape).softmax(-1), *others))

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import expect_equal, expect_tensor, listed
+from exercise_kit.engine.compare import expect_equal, expect_tensor, join_names
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import expect_one_device
 from exercise_kit.engine.in_training import InTraining
@@ -196,7 +196,8 @@ def the_mode_is_put_back(student: Student, probe: Probe) -> None:
         answer.expect_shapes()
         if answer.notes["modes"]:
             raise Failure(
-                f"a model that came in {mode} mode is in {other} mode afterward: {listed(answer.notes['modes'], 2)}",
+                f"a model that came in {mode} mode is in {other} mode afterward: "
+                f"{join_names(answer.notes['modes'], 2)}",
                 f"{mode} mode, as before",
                 "What do you know about the model's mode before you change it, and where do you keep it?",
             )
@@ -211,7 +212,7 @@ def expect_unchanged_modes(changed: Sequence[object], training: bool) -> None:
         mode, other = ("training", "evaluation") if training else ("evaluation", "training")
         came = f"a model came in {mode} mode, and {APART[0]} of it in {other} mode; afterward other modes have"
         look = "How many modes does a model have: one, or one for each of its modules?"
-        seen = f"{came} {listed([str(each) for each in changed], 2)}"
+        seen = f"{came} {join_names([str(each) for each in changed], 2)}"
         raise Failure(seen, "each module's own mode, as before", look)
 
 
@@ -251,7 +252,7 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
     )
     for note, seen, look in left:
         if answer.notes[note]:
-            raise Failure(seen.format(listed(answer.notes[note], 2)), "the model as it came", look)
+            raise Failure(seen.format(join_names(answer.notes[note], 2)), "the model as it came", look)
     if answer.notes["image_changed"]:
         raise Failure("the image has changed", "the image as it came", "Which line writes into the image?")
     if not answer.notes["recording"]:

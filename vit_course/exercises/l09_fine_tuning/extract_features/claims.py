@@ -12,14 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import expect_equal, expect_tensor, kind_of, listed, short
+from exercise_kit.engine.compare import describe_kind, expect_equal, expect_tensor, format_dtype, join_names
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from vit_course.config import ViTConfig
 from vit_course.exercises.l05_vit.vision_transformer.claims import (
     TALL_MODEL,
@@ -82,7 +82,7 @@ class _Call:
         returned = self.notes["returned"]
         if not isinstance(returned, list | tuple) or len(returned) != 2:
             look = "What does your `return` line give back?"
-            raise Failure(f"{student.name} gave {kind_of(returned)}", "a pair: features, labels", look)
+            raise Failure(f"{student.name} gave {describe_kind(returned)}", "a pair: features, labels", look)
         self.features, self.labels = returned
 
     def expect_shapes(self) -> None:
@@ -91,7 +91,7 @@ class _Call:
         labels = expect_tensor(self.labels, (count,), "the second of the two, the labels,")
         if labels.dtype != torch.int64:
             look = "Whose labels are these: the loader's?"
-            raise Failure(f"the labels are {short(labels.dtype)}", "int64, as the loader's are", look)
+            raise Failure(f"the labels are {format_dtype(labels.dtype)}", "int64, as the loader's are", look)
 
     def expect_right(self, context: str = "", look: str = "") -> None:
         """Fail in words unless both tensors hold the right numbers."""
@@ -136,7 +136,7 @@ def the_mode_is_put_back(student: Student, probe: Probe) -> None:
         call = _Call(student, probe, "modes", training=training)
         call.expect_shapes()
         if call.notes["modes"]:
-            seen = f"a model that came in {mode} mode is not in it afterward: {listed(call.notes['modes'], 2)}"
+            seen = f"a model that came in {mode} mode is not in it afterward: {join_names(call.notes['modes'], 2)}"
             raise Failure(seen, f"{mode} mode, as before", "Where do you keep the mode before you change it?")
     for training in (True, False):
         call = _Call(student, probe, "modes", training=training, apart=APART)
@@ -227,7 +227,7 @@ def features_of_another_device_come_to_the_cpu(student: Student, probe: Probe) -
         look = "Where is the model, and where are the images that you give it?"
         raise Failure("with the model on another device, a tensor on the CPU got in the way", "images there", look)
     if notes["raised"] and notes["read"] is not True:
-        seen = f"with the model on another device, it raised {quoted(notes['raised'])}"
+        seen = f"with the model on another device, it raised {quote_first_line(notes['raised'])}"
         raise Failure(seen, "the same as on the CPU", "Which line asks on which device the model is?")
     if notes["raised"]:
         raise Undecided("only a GPU could show whether it works there")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from exercise_kit.engine.compare import listed
+from exercise_kit.engine.compare import join_names
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
@@ -93,7 +93,7 @@ def call_and_expect_groups(
 
 
 def _format_keys(found: Sequence[dict[str, Any] | None]) -> str:
-    return listed([" and ".join(each["keys"]) if each else "none" for each in found] or ["none"])
+    return join_names([" and ".join(each["keys"]) if each else "none" for each in found] or ["none"])
 
 
 def call_and_read_rates(
@@ -110,7 +110,7 @@ def call_and_read_rates(
 
 def format_names_as_code(names: Sequence[str]) -> str:
     """The first names, as code."""
-    return listed([f"`{name}`" for name in names], 3)
+    return join_names([f"`{name}`" for name in names], 3)
 
 
 @fine_tuning_groups.check(guard=True, points=0.1, first="the_head_has_its_own_rate")
@@ -175,7 +175,9 @@ def expect_right_rates(student: Student, parts: Parameters, rates: tuple[float, 
     for name, each in found.items():
         wanted = rates[1] if name.startswith("head.") else rates[0]
         if [format_number_or_kind(rate) for rate in each] != [format_number_or_kind(wanted)]:
-            seen = f"`{name}` has the rate {listed([format_number_or_kind(rate) for rate in each]) or 'of no group'}"
+            seen = (
+                f"`{name}` has the rate {join_names([format_number_or_kind(rate) for rate in each]) or 'of no group'}"
+            )
             raise Failure(
                 seen, format_number_or_kind(wanted), "Which parameters are the head's, and which rate is theirs?"
             )

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exercise_kit.engine.compare import short
+from exercise_kit.engine.compare import format_dtype
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import expect_one_device
 from exercise_kit.engine.in_training import InTraining
@@ -197,8 +197,8 @@ def the_layer_has_the_features_dtype(student: Student, probe: Probe) -> None:
         weight, _ = call_and_expect_linear(student, Task(features, task.labels, task.num_classes))
         if weight.dtype != features.dtype:
             look = "Which dtype does nn.Linear choose when you name none, and which one do the features have?"
-            seen = f"for {short(features.dtype)} features the layer is {short(weight.dtype)}"
-            raise Failure(seen, short(features.dtype), look)
+            seen = f"for {format_dtype(features.dtype)} features the layer is {format_dtype(weight.dtype)}"
+            raise Failure(seen, format_dtype(features.dtype), look)
 
 
 @linear_probe.check(needs=it_finds_the_minimum, worth=0.5, guard=True, points=0.18, first=it_finds_the_minimum)

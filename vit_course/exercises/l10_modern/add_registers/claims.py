@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_equal, expect_tensor, shape
+from exercise_kit.engine.compare import are_close, expect_equal, expect_tensor, format_shape
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_device_of_input, expect_input_gradients, expect_left_alone
+from exercise_kit.engine.expect import expect_device_of_input, expect_input_gradients, expect_inputs_unchanged
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
@@ -59,9 +59,11 @@ def the_class_token_stays_first(student: Student, probe: Probe) -> None:
     tokens, registers = draw_inputs(probe)
     wanted = compute_expected_tokens(tokens, registers)
     found = expect_tensor(student(tokens, registers), wanted.shape, "what add_registers gives")
-    if not close(found[:, 0], tokens[:, 0].to(found.dtype)):
+    if not are_close(found[:, 0], tokens[:, 0].to(found.dtype)):
         kinds = {"a register": registers[0], "a patch": tokens[0, 1:]}
-        here = [name for name, each in kinds.items() if any(close(found[0, 0], one) for one in each.to(found.dtype))]
+        here = [
+            name for name, each in kinds.items() if any(are_close(found[0, 0], one) for one in each.to(found.dtype))
+        ]
         seen = f"token 0 is {here[0] if here else 'neither the class token, nor a register, nor a patch'}"
         raise Failure(seen, "the class token", "Which token does the head read?")
 
@@ -81,7 +83,7 @@ def registers_come_behind_it_and_patches_last(student: Student, probe: Probe) ->
 
 
 def _expect_right_tokens(student: Student, tokens: Tensor, registers: Tensor, kind: str = "tokens") -> None:
-    name = f"add_registers of {kind} {shape(tokens)} and registers {shape(registers)}"
+    name = f"add_registers of {kind} {format_shape(tokens)} and registers {format_shape(registers)}"
     expect_equal(student(tokens, registers), compute_expected_tokens(tokens, registers), name, AXES, look=LOOK)
 
 
@@ -103,7 +105,7 @@ def dtype_and_layout_do_not_matter(student: Student, probe: Probe) -> None:
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The tokens and registers that go in are not changed."""
     student(*draw_inputs(probe))
-    expect_left_alone(student)
+    expect_inputs_unchanged(student)
 
 
 @add_registers.check(

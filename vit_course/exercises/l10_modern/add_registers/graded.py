@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
+from exercise_kit.engine.expect import expect_independent_results, expect_inputs_unchanged
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l10_modern.add_registers import claims
@@ -18,5 +18,5 @@ def every_call_stands_alone(student: Student, probe: Probe, device: torch.device
         tuple(each.to(device) for each in claims.draw_tokens_and_registers(probe, *sizes)) for _ in range(2)
     )
     student(*first)
-    expect_left_alone(student)
-    expect_result_of_its_own(student, first, other)
+    expect_inputs_unchanged(student)
+    expect_independent_results(student, first, other)

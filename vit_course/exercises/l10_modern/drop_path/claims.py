@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_tensor, short
+from exercise_kit.engine.compare import are_close, expect_tensor, format_dtype
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import expect_device_of_input, expect_value_error
 from exercise_kit.engine.in_training import InTraining
@@ -80,10 +80,10 @@ def _divide_output_by_branch(student: Student, branch: Tensor, returned: Any) ->
         student.note(("odd", odd.seen))
         raise
     if tensor.dtype != branch.dtype:
-        student.note(("dtype", short(tensor.dtype)))
+        student.note(("dtype", format_dtype(tensor.dtype)))
         look = "Which line chooses the dtype of what it makes?"
-        raise Failure(f"for a branch of {short(branch.dtype)} the output is {short(tensor.dtype)}",
-                      short(branch.dtype), look)  # fmt: skip
+        raise Failure(f"for a branch of {format_dtype(branch.dtype)} the output is {format_dtype(tensor.dtype)}",
+                      format_dtype(branch.dtype), look)  # fmt: skip
     return (tensor / branch).double()
 
 
@@ -151,7 +151,7 @@ def the_others_make_up_for_it(student: Student, probe: Probe) -> None:
         found = expect_one_factor_per_image(student, factors)
         kept = found[found.abs() > 1e-6]
         wanted = 1 / (1 - case.probability)
-        alike = len(kept) > 0 and close(kept.float(), torch.full_like(kept, wanted).float())
+        alike = len(kept) > 0 and are_close(kept.float(), torch.full_like(kept, wanted).float())
         seen = round(float(kept[0]), 2) if len(kept) else 0.0
         student.note(("kept", alike, seen))
         if not alike:
@@ -170,7 +170,7 @@ def the_gradient_goes_with_the_branch(student: Student, probe: Probe) -> None:
     )
     student.forget()
     gradient = notes["gradient"].double()
-    right = close(gradient.float(), factors.float())
+    right = are_close(gradient.float(), factors.float())
     gone = factors.abs() < 1e-6
     student.note(("gradient", right, not gradient.any(), bool(gradient[gone].all()), bool(gradient[gone].any())))
     if not right:

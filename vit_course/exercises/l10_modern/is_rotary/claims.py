@@ -10,7 +10,7 @@ from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.two_mistakes import Edits, declare
+from exercise_kit.engine.two_mistakes import Edits, declare_pairs
 from vit_course.exercises.l10_modern import LESSON
 from vit_course.exercises.l10_modern.is_rotary.suspects import LINE_UP
 
@@ -113,4 +113,4 @@ False
 
 
 read_mistakes(is_rotary, __name__)
-declare(is_rotary, Edits(slow=True))
+declare_pairs(is_rotary, Edits(slow=True))

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import expect_equal, shape
+from exercise_kit.engine.compare import expect_equal, format_shape
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import compute_gradient, expect_gradients_of_inputs, expect_left_alone
+from exercise_kit.engine.expect import compute_gradient, expect_gradients_of_inputs, expect_inputs_unchanged
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
@@ -88,7 +88,7 @@ def any_tokens_and_either_mode_will_do(student: Student, probe: Probe, device: t
         change()
         for front in ((), (columns,), (1, columns), (2, rows, columns), (embed_dim,)):
             x = probe.normal(*front, embed_dim)
-            name = f"after {mode}() the output for a tensor of shape {shape(x)}"
+            name = f"after {mode}() the output for a tensor of shape {format_shape(x)}"
             expect_equal(module(x), x * weights["gamma"], name, look=look)
     module.to(device)
     module.double()
@@ -125,7 +125,7 @@ def the_branch_is_left_alone(student: Student, probe: Probe) -> None:
     """The branch that goes in is not changed."""
     module, _, x = build_module_and_draw_branch(student, probe)
     module(x)
-    expect_left_alone(student)
+    expect_inputs_unchanged(student)
 
 
 LayerScale.example(

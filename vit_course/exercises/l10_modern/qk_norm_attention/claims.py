@@ -16,7 +16,7 @@ from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
     compute_gradient,
     expect_gradients_of_inputs,
-    expect_left_alone,
+    expect_inputs_unchanged,
     expect_value_error,
     make_describe,
 )
@@ -191,7 +191,7 @@ def the_tokens_are_left_alone(student: Student, probe: Probe) -> None:
     """The tokens that go in are not changed."""
     module, _, x, _ = build_module_and_draw_tokens(student, probe)
     module(x)
-    expect_left_alone(student)
+    expect_inputs_unchanged(student)
 
 
 @QKNormAttention.check(guard=True, points=0.15, first=every_parameter_learns)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_tensor, kind_of, short
+from exercise_kit.engine.compare import are_close, describe_kind, expect_tensor, format_dtype
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import expect_one_device
 from exercise_kit.engine.in_training import InTraining
@@ -21,7 +21,7 @@ from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.quoting import quoted
+from exercise_kit.quoting import quote_first_line
 from vit_course.exercises.l10_modern import LESSON
 
 # how often a patch may be hidden more or less than the others, in so many images: five standard errors
@@ -71,18 +71,18 @@ def call_and_expect_pairs(student: Student, case: Case, calls: int = 1) -> list[
 def _expect_tokens_and_mask(student: Student, case: Case, returned: Any) -> tuple[Tensor, Tensor]:
     if not isinstance(returned, list | tuple) or len(returned) != 2:
         look = "Which two things does a masked autoencoder need: what it sees, and what else?"
-        raise Failure(f"{student.name} gave {kind_of(returned)}", "a pair: tokens, mask", look)
+        raise Failure(f"{student.name} gave {describe_kind(returned)}", "a pair: tokens, mask", look)
     batch, num_patches, embed_dim = case.tokens.shape
     kept = num_patches - case.num_hidden
     visible = expect_tensor(returned[0], (batch, kept, embed_dim), "the first of the two, the tokens that are left,")
     mask = expect_tensor(returned[1], (batch, num_patches), "the second of the two, the mask,")
     if mask.dtype != torch.bool:
         look = "What does `~` make of a tensor of numbers?"
-        raise Failure(f"the mask has dtype {short(mask.dtype)}", "bool", look)
+        raise Failure(f"the mask has dtype {format_dtype(mask.dtype)}", "bool", look)
     if visible.dtype != case.tokens.dtype:
-        wanted = short(case.tokens.dtype)
+        wanted = format_dtype(case.tokens.dtype)
         look = "Which line chooses the dtype of what it makes?"
-        raise Failure(f"for tokens of {wanted} those that are left are {short(visible.dtype)}", wanted, look)
+        raise Failure(f"for tokens of {wanted} those that are left are {format_dtype(visible.dtype)}", wanted, look)
     return visible, mask
 
 
@@ -120,7 +120,7 @@ def what_is_left_is_what_the_mask_leaves(student: Student, probe: Probe) -> None
         ((visible, mask),) = call_and_expect_pairs(student, case)
         left = [tokens[~hidden] for tokens, hidden in zip(case.tokens, mask, strict=True)]
         fits = all(len(each) == visible.shape[1] for each in left)
-        right = fits and close(visible, torch.stack(left))
+        right = fits and are_close(visible, torch.stack(left))
         places = _find_places_of_visible(visible, case.tokens)
         known = bool((places >= 0).all())
         ordered = known and bool((places.diff(dim=1) > 0).all())
@@ -257,7 +257,7 @@ def a_ratio_that_hides_all_or_nothing_is_refused(student: Student, probe: Probe)
         if not notes["raised"]:
             raise Failure(f"{student.name} accepted mask_ratio={case.mask_ratio:g}", wanted, look)
         if not notes["is_value_error"] or not named:
-            words = quoted(str(notes["words"])) or "no text"
+            words = quote_first_line(str(notes["words"])) or "no text"
             raise Failure(f"mask_ratio={case.mask_ratio:g} raised {notes['raised']} with {words}", wanted, look)
 
 

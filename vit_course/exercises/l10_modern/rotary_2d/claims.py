@@ -10,14 +10,14 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from exercise_kit.engine.compare import close, expect_equal, expect_tensor, kind_of, short
+from exercise_kit.engine.compare import are_close, describe_kind, expect_equal, expect_tensor, format_dtype
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.expect import (
-    apart_from_numbers,
     expect_device_of_input,
     expect_input_gradients,
-    expect_left_alone,
+    expect_inputs_unchanged,
     expect_value_error,
+    ignore_wrong_numbers,
 )
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
@@ -77,7 +77,7 @@ def call_and_expect_pair(student: Student, query: Tensor, key: Tensor, grid_size
     returned = student(query, key, grid_size)
     if not isinstance(returned, list | tuple) or len(returned) != 2:
         look = "What goes into attention: how many tensors have you turned, and how many do you return?"
-        raise Failure(f"{student.name} gave {kind_of(returned)}", "a pair: query, key", look)
+        raise Failure(f"{student.name} gave {describe_kind(returned)}", "a pair: query, key", look)
     first = expect_tensor(returned[0], query.shape, "the first of the two, the query,")
     return first, expect_tensor(returned[1], key.shape, "the second of the two, the key,")
 
@@ -100,10 +100,10 @@ def query_and_key_come_back(student: Student, probe: Probe) -> None:
 def nothing_changes_its_length(student: Student, probe: Probe) -> None:
     """Every token keeps its length, even a patch that is turned."""
     for name, before, found in _pair_inputs_with_results(student, *draw_inputs_with_grid(probe)):
-        if not close(found.double().norm(dim=-1), before.double().norm(dim=-1)):
+        if not are_close(found.double().norm(dim=-1), before.double().norm(dim=-1)):
             look = "Is (a cos t - b sin t, a sin t + b cos t) what you compute, with one and the same t?"
             raise Failure(f"tokens of the {name} have another length than before", "the same length", look)
-        if close(found[..., -1, :].double(), before[..., -1, :].double()):
+        if are_close(found[..., -1, :].double(), before[..., -1, :].double()):
             raise Failure(f"the last patch of the {name} is not turned", "turned by its row and column", LOOK)
 
 
@@ -122,7 +122,7 @@ def what_stands_in_front_is_not_turned(student: Student, probe: Probe) -> None:
 def _find_reordered_numbers(found: Tensor, before: Tensor) -> Failure | None:
     """A failure for tokens whose numbers are those that they had, in another order."""
     first, second = (each.double().sort(dim=-1).values for each in (found, before))
-    if not before.numel() or close(found, before) or not close(first, second):
+    if not before.numel() or are_close(found, before) or not are_close(first, second):
         return None
     look = "You have taken the pairs apart. In which order do their numbers go back together?"
     seen = "the numbers of a token in front of the patches stand in other places than before"
@@ -137,12 +137,12 @@ def dot_products_tell_how_far_apart(student: Student, probe: Probe) -> None:
     everywhere = [probe.normal(head_dim).expand(1, 1, rows * columns, -1) for _ in range(2)]
     query, key = call_and_expect_pair(student, everywhere[0], everywhere[1], (rows, columns))
     scores = (query.double() @ key.double().mT)[0, 0].float().reshape(rows, columns, rows, columns)
-    same = close(scores[1:, :, 1:], scores[:-1, :, :-1]) and close(scores[:, 1:, :, 1:], scores[:, :-1, :, :-1])
+    same = are_close(scores[1:, :, 1:], scores[:-1, :, :-1]) and are_close(scores[:, 1:, :, 1:], scores[:, :-1, :, :-1])
     student.note(("offsets", same))
     look = "Query and key of one patch: are both turned, in the same direction and by the same angle?"
     if not same:
         raise Failure("two pairs of patches at the same distance have different dot products", "the same ones", look)
-    if close(scores, scores[0, 0, 0, 0].expand(scores.shape)):
+    if are_close(scores, scores[0, 0, 0, 0].expand(scores.shape)):
         raise Failure("all pairs of patches have the same dot product", "one that tells how far apart they are", look)
 
 
@@ -184,7 +184,7 @@ def dtype_and_layout_do_not_matter(student: Student, probe: Probe) -> None:
     for name, one, right in zip(("query", "key"), found, compute_expected_pair(*inputs, grid_size), strict=True):
         if one.dtype != right.dtype:
             look = "Which dtype have your cosines and sines?"
-            raise Failure(f"the {name} of a float64 one is {short(one.dtype)}", "float64", look)
+            raise Failure(f"the {name} of a float64 one is {format_dtype(one.dtype)}", "float64", look)
         expect_equal(one, right, f"the {name} in float64", AXES, look="Which dtype have your angles?")
     not_contiguous = [each.transpose(1, 2).contiguous().transpose(1, 2) for each in (query, key)]
     expect_right_pair(student, not_contiguous[0], not_contiguous[1], grid_size)
@@ -195,10 +195,10 @@ def dtype_and_layout_do_not_matter(student: Student, probe: Probe) -> None:
 def what_went_in_is_left_alone(student: Student, probe: Probe) -> None:
     """The queries and keys that go in are not changed."""
     call_and_expect_pair(student, *draw_inputs_with_grid(probe, shown=(2, 3)))
-    expect_left_alone(student)
+    expect_inputs_unchanged(student)
 
 
-@rotary_2d.check(guard=True, points=0.15, first=apart_from_numbers(every_pair_is_turned_by_its_angle))
+@rotary_2d.check(guard=True, points=0.15, first=ignore_wrong_numbers(every_pair_is_turned_by_its_angle))
 def sizes_that_do_not_fit_are_refused(student: Student, probe: Probe) -> None:
     """A head_dim that 4 does not divide, or fewer tokens than patches, raises a ValueError that names the number."""
     query, key, grid_size = draw_inputs_with_grid(probe, shown=(2, 3))

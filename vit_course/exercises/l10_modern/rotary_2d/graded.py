@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exercise_kit.engine.expect import expect_left_alone, expect_result_of_its_own
+from exercise_kit.engine.expect import expect_independent_results, expect_inputs_unchanged
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l10_modern.rotary_2d import claims
@@ -13,8 +13,8 @@ def every_call_stands_alone(student: Student, probe: Probe) -> None:
     """Every call gives the result for its own inputs, and does not change query and key."""
     query, key, grid_size = claims.draw_inputs_with_grid(probe)
     claims.expect_right_pair(student, query, key, grid_size)
-    expect_left_alone(student)
-    expect_result_of_its_own(student, (query, key, grid_size), (key, query, grid_size))
+    expect_inputs_unchanged(student)
+    expect_independent_results(student, (query, key, grid_size), (key, query, grid_size))
 
 
 @claims.rotary_2d.check(graded_only=True, points=0.15)
