@@ -80,8 +80,8 @@ def main() -> None:
         def work() -> None:
             with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
                 logits = network(images)
-            updates.begin()
-            updates.apply(F.cross_entropy(logits.float(), labels))
+            updates.begin_step()
+            updates.differentiate_and_update(F.cross_entropy(logits.float(), labels))
 
         return work
 
@@ -91,7 +91,7 @@ def main() -> None:
         f"products in {name}": make_products(model, images, dtype)
         for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16))
     }
-    works["update alone"] = updates.update
+    works["update alone"] = updates.clip_and_update
     product_operations = count_operations(works["products in float32"])
     seconds = {name: min(each) for name, each in in_turns(works, ROUNDS, Stopwatch("cpu")).items()}
     found = {

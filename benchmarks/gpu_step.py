@@ -19,8 +19,8 @@ import torch
 from vit_course.data import shapes
 from vit_course.data.randaugment import randaugment
 from vit_course.recipes import RECIPES
-from vit_course.training.feeding import feed
-from vit_course.training.graph import Replayed, recorder_for
+from vit_course.training.feeding import make_feed
+from vit_course.training.graph import Replayed, make_recorder
 from vit_course.training.hardware import Processes
 from vit_course.training.trainer import Trainer
 
@@ -52,24 +52,24 @@ def main() -> None:
     images = shapes(batch, image_size=32)
     torch.manual_seed(0)
     config = replace(recipe.config, depth=1) if tiny else recipe.config
-    trainer = Trainer(recipe.build(config), feed(images, images, settings, processes), settings, processes, None)
+    trainer = Trainer(recipe.build(config), make_feed(images, images, settings, processes), settings, processes, None)
     trainer.network.train()
     if trainer.fusible is not None:
-        trainer.fusible.fuse(processes, trainer._differentiate_every_size)
+        trainer.fusible.compile_or_leave(processes, trainer._compile_every_batch_size)
     chosen = torch.arange(batch, device=device)
 
     def step(run: Callable[..., torch.Tensor]) -> Callable[[], None]:
         def work() -> None:
-            trainer.updates.begin()
+            trainer.updates.begin_step()
             run(batch, chosen)
 
         return work
 
     found = {"device": torch.cuda.get_device_name() if device.type == "cuda" else "CPU", "torch": torch.__version__}
-    found["step of gpu-minute by Python"] = milliseconds(step(trainer._learn), device, repeats)
+    found["step of gpu-minute by Python"] = milliseconds(step(trainer._take_training_step), device, repeats)
     found["step of gpu-minute as a graph"] = milliseconds(step(trainer.learn), device, repeats)
     pixels = images.to(device).images
-    recorder = recorder_for(processes)
+    recorder = make_recorder(processes)
     draws = torch.Generator(device) if recorder is None else recorder.draws
 
     def augment_images(size: int, pixels: torch.Tensor) -> torch.Tensor:

@@ -38,8 +38,8 @@ from vit_course.data import ImageDataset, load_dataset
 from vit_course.recipes import RECIPES
 from vit_course.recipes.builtin import MIXED, TURNED
 from vit_course.training import History, TrainingSettings, evaluate, fit
-from vit_course.training.feeding import feed
-from vit_course.training.hardware import Processes, device_named
+from vit_course.training.feeding import make_feed
+from vit_course.training.hardware import Processes, find_device
 
 
 def settings_of(options: argparse.Namespace) -> TrainingSettings:
@@ -52,7 +52,7 @@ def settings_of(options: argparse.Namespace) -> TrainingSettings:
         ema_decay=0.9995 if options.mixed else 0.998,
         seed=options.seed,
         device=options.device,
-        compile=device_named(options.device).type == "cuda",
+        compile=find_device(options.device).type == "cuda",
     )
 
 
@@ -78,8 +78,8 @@ def main() -> None:
     started = time.perf_counter()
     model, history = train(images, settings)
     whole = time.perf_counter() - started
-    device = device_named(options.device)
-    held = feed(images, test, settings, Processes(device)).validation
+    device = find_device(options.device)
+    held = make_feed(images, test, settings, Processes(device)).validation
     _, accuracy = evaluate(model.to(device), held, device)
     log = {
         "accuracy": accuracy,
