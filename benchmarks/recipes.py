@@ -28,7 +28,7 @@ LOGS = Path(__file__).parent / "results" / "recipes"
 RUNS = Path(tempfile.gettempdir()) / "vit_course_recipes"
 
 
-def log_of(recipe: Recipe, seed: int, logs: Path = LOGS) -> Path:
+def find_log_path(recipe: Recipe, seed: int, logs: Path = LOGS) -> Path:
     return logs / f"{recipe.name}-{seed}.json"
 
 
@@ -37,11 +37,11 @@ def read_logs(logs: Path = LOGS) -> list[RunResult]:
 
 
 def is_done(recipe: Recipe, seed: int, logs: Path = LOGS) -> bool:
-    path = log_of(recipe, seed, logs)
+    path = find_log_path(recipe, seed, logs)
     return path.exists() and is_counted_run(recipe, read_result(path))
 
 
-def run(recipe: Recipe, seed: int, arguments: argparse.Namespace) -> None:
+def train_and_log(recipe: Recipe, seed: int, arguments: argparse.Namespace) -> None:
     """Train once in a process of its own, and copy the result to the logs."""
     folder = arguments.runs / f"{recipe.name}-{seed}"
     command = [sys.executable, "-m", "vit_course", "train", recipe.name, "--seed", str(seed), "--out", str(folder)]
@@ -54,10 +54,10 @@ def run(recipe: Recipe, seed: int, arguments: argparse.Namespace) -> None:
     if not is_counted_run(recipe, result):
         raise SystemExit(f"{folder} holds a run of another {recipe.name}; remove it and run this again")
     arguments.logs.mkdir(parents=True, exist_ok=True)
-    write_result(log_of(recipe, seed, arguments.logs), result)
+    write_result(find_log_path(recipe, seed, arguments.logs), result)
 
 
-def table(results: list[RunResult]) -> str:
+def format_table(results: list[RunResult]) -> str:
     """Each recipe's accuracy over its seeds, and how long it took."""
     lines = []
     for recipe in RECIPES.values():
@@ -97,12 +97,12 @@ def main() -> None:
     for recipe in [] if arguments.summary else arguments.recipe:
         for seed in arguments.seeds or recipe.seeds:
             if not is_done(recipe, seed, arguments.logs):
-                run(recipe, seed, arguments)
+                train_and_log(recipe, seed, arguments)
                 write_json(arguments.measured, summarize_runs(RECIPES.values(), read_logs(arguments.logs)))
     write_json(arguments.measured, summarize_runs(RECIPES.values(), read_logs(arguments.logs)))
     if arguments.curves:
         draw_curves(read_logs(arguments.logs), arguments.curves)
-    print(table(read_logs(arguments.logs)))
+    print(format_table(read_logs(arguments.logs)))
 
 
 if __name__ == "__main__":

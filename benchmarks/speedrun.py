@@ -42,7 +42,7 @@ from vit_course.training.feeding import make_feed
 from vit_course.training.hardware import Processes, find_device
 
 
-def settings_of(options: argparse.Namespace) -> TrainingSettings:
+def make_settings(options: argparse.Namespace) -> TrainingSettings:
     """Those of `gpu-minute`, for as many epochs as asked for."""
     return replace(
         RECIPES["gpu-minute"].settings,
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--output", type=Path, help="a file for the log, as JSON")
     options = parser.parse_args()
-    settings, (images, test) = settings_of(options), load_dataset("cifar10", options.data)
+    settings, (images, test) = make_settings(options), load_dataset("cifar10", options.data)
     started = time.perf_counter()
     model, history = train(images, settings)
     whole = time.perf_counter() - started

@@ -86,7 +86,7 @@ def site(maker: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if built := os.environ.get("VIT_COURSE_SITE"):
         return Path(built).resolve()
     out = tmp_path_factory.mktemp("site")
-    maker.put_together(out / "source", PART)
+    maker.write_site_sources(out / "source", PART)
     with pytest.MonkeyPatch.context() as environment:
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):  # whoever asks a proxy gets no answer
             environment.setenv(name, "http://127.0.0.1:9")

@@ -189,7 +189,7 @@ class InBfloat16(nn.Module):
         return cast(Tensor, functional_call(self.model, rounded, images.bfloat16())).float()
 
 
-def set_precision(model: nn.Module, precision: Precision, device: torch.device) -> nn.Module:
+def wrap_in_precision(model: nn.Module, precision: Precision, device: torch.device) -> nn.Module:
     """The model as it computes in this precision inside `autocast`."""
     return InBfloat16(model) if precision == "bf16" and device.type == "cpu" else model
 

@@ -25,7 +25,7 @@ from vit_course.training.hardware import (
     choose_precision,
     describe_out_of_memory,
     find_largest_batch_size,
-    set_precision,
+    wrap_in_precision,
 )
 from vit_course.training.history import Ending, History, OutOfMemoryError, TrainingDivergedError
 from vit_course.training.loop import Tally, count_right_guesses, evaluating
@@ -62,7 +62,7 @@ class Trainer:
         self.fusible = Fusible(self.model) if settings.compile else None
         self.growing = Growing(self.model, settings.growth) if settings.growth else None
         learner = self.fusible or self.growing or self.model
-        self.network = processes.wrap(set_precision(learner, self.precision, self.device))
+        self.network = processes.wrap(wrap_in_precision(learner, self.precision, self.device))
         self.batch_sizes = feed.list_batch_sizes()
         total_steps = settings.epochs * len(self.batch_sizes)
         recorder = make_recorder(processes) if settings.compile else None
@@ -208,7 +208,7 @@ class Trainer:
         """Measure one batch, on the device alone; its arguments are those of `_learn`."""
         images, labels = self.feed.validation.prepare(self.draws, *inputs)
         with autocast(self.precision, self.device):
-            logits = set_precision(self.updates.model_to_measure, self.precision, self.device)(images)
+            logits = wrap_in_precision(self.updates.model_to_measure, self.precision, self.device)(images)
             loss_sum = F.cross_entropy(logits.float(), labels, reduction="sum")
         self.measured.sums += count_right_guesses(loss_sum, logits, labels)
         return loss_sum

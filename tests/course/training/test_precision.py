@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from vit_course.training.hardware import autocast, choose_precision, measure_bfloat16_speedup, set_precision
+from vit_course.training.hardware import autocast, choose_precision, measure_bfloat16_speedup, wrap_in_precision
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -40,7 +40,7 @@ def test_on_a_cpu_the_whole_model_is_in_bfloat16_and_learns_in_float32(tiny_mode
     images = torch.randn(2, 1, 8, 8)
     for module in model.modules():
         module.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
-    narrow = set_precision(model, "bf16", CPU)
+    narrow = wrap_in_precision(model, "bf16", CPU)
     with autocast("bf16", CPU):
         logits = narrow(images)
     assert logits.dtype == torch.float32
@@ -53,4 +53,4 @@ def test_on_a_cpu_the_whole_model_is_in_bfloat16_and_learns_in_float32(tiny_mode
 @pytest.mark.parametrize(("precision", "device"), [("fp32", CPU), ("bf16", CUDA), ("fp16", CUDA)])
 def test_elsewhere_the_model_is_as_it_is(precision: str, device: torch.device, tiny_model) -> None:
     model = tiny_model()
-    assert set_precision(model, precision, device) is model
+    assert wrap_in_precision(model, precision, device) is model

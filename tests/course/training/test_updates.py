@@ -96,5 +96,7 @@ def test_everything_comes_back_by_tensors_and_json(tiny_model) -> None:
         step(each, loss_of(its))
     assert restored.steps == 5
     assert restored.learning_rate == updates.learning_rate
-    for mine, theirs in zip(updates.collect_state_tensors().values(), restored.collect_state_tensors().values(), strict=True):
+    for mine, theirs in zip(
+        updates.collect_state_tensors().values(), restored.collect_state_tensors().values(), strict=True
+    ):
         assert torch.equal(mine, theirs)
