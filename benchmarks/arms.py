@@ -31,7 +31,7 @@ WARMUP, NUM_VALIDATION, SPLIT_SEED = 0.1, 5_000, 0
 Place = tuple[str, ...]
 
 
-def conditions(benchmark: str, **known: Any) -> dict[str, Any]:
+def collect_conditions(benchmark: str, **known: Any) -> dict[str, Any]:
     """All that a log's numbers depend on, torch's version among it, as JSON gives it back."""
     return json.loads(json.dumps({"benchmark": benchmark, "torch": torch.__version__, **known}))
 
@@ -59,17 +59,19 @@ class Log:
         if arms:
             now, before, runs = known.get("arms", {}), earlier.get("arms", {}), earlier.get("results", {})
             self.found["results"] = {
-                name: runs.get(name, {}) if _switched_on(now.get(name)) == _switched_on(before.get(name)) else {}
+                name: runs.get(name, {})
+                if _leave_out_switched_off(now.get(name)) == _leave_out_switched_off(before.get(name))
+                else {}
                 for name in arms
             }
 
-    def measure(self, *place: str, by: Callable[[], Any]) -> Any:
+    def measure_once(self, *place: str, by: Callable[[], Any]) -> Any:
         """Return what is found at a place, as ``"photos", "0"``: measured and written now, where nothing is."""
-        if not self.at(place):
-            self._keep(place, by())
-        return self.at(place)
+        if not self.find_at(place):
+            self._keep_result(place, by())
+        return self.find_at(place)
 
-    def measure_all(self, wanted: Mapping[Place, tuple[Any, ...]], by: Callable[..., Any], workers: int) -> None:
+    def measure_missing(self, wanted: Mapping[Place, tuple[Any, ...]], by: Callable[..., Any], workers: int) -> None:
         """Measure what is missing, so many at a time, each in a process of its own.
 
         Args:
@@ -77,20 +79,20 @@ class Log:
             by: it, what it is given and what it gives are pickled.
             workers: how many at a time.
         """
-        waiting = [place for place in wanted if not self.at(place)]
+        waiting = [place for place in wanted if not self.find_at(place)]
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             results = pool.map(by, *zip(*(wanted[place] for place in waiting), strict=True)) if waiting else iter(())
             for place, found in zip(waiting, results, strict=True):
-                self._keep(place, found)
+                self._keep_result(place, found)
 
-    def at(self, place: Place) -> Any:
+    def find_at(self, place: Place) -> Any:
         """Return what is found at a place; nothing where nothing is."""
         found: Any = self.found
         for name in place:
             found = (found or {}).get(name)
         return found
 
-    def _keep(self, place: Place, found: Any) -> None:
+    def _keep_result(self, place: Place, found: Any) -> None:
         *outer, last = place
         at = self.found
         for name in outer:
@@ -104,17 +106,17 @@ class Log:
 
     def write(self) -> None:
         """Write everything so far, and the date."""
-        write(self.path, self.found | {"date": datetime.now(UTC).date().isoformat()})
+        write_result(self.path, self.found | {"date": datetime.now(UTC).date().isoformat()})
 
 
-def _switched_on(description: Any) -> Any:
+def _leave_out_switched_off(description: Any) -> Any:
     """A description without what is off in it: an option that came later is off in all arms from before."""
     if not isinstance(description, dict):
         return description
-    return {name: _switched_on(value) for name, value in description.items() if value}
+    return {name: _leave_out_switched_off(value) for name, value in description.items() if value}
 
 
-def write(path: Path, result: Mapping[str, Any]) -> None:
+def write_result(path: Path, result: Mapping[str, Any]) -> None:
     """``result`` as JSON, whole or not at all; a list of numbers stands in one line."""
     text = json.dumps(result, indent=1, ensure_ascii=False)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -130,7 +132,7 @@ def round_numbers(found: Any) -> Any:
     return float(f"{found:.5g}") if isinstance(found, float) else found
 
 
-def parser_of(description: str | None, output: Path, data: str = "cifar10.npz") -> argparse.ArgumentParser:
+def make_parser(description: str | None, output: Path, data: str = "cifar10.npz") -> argparse.ArgumentParser:
     """The command line of a benchmark that writes a log, with ``--data`` and ``--output``."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help=data)
@@ -138,7 +140,7 @@ def parser_of(description: str | None, output: Path, data: str = "cifar10.npz") 
     return parser
 
 
-def row(name: str, each: Sequence[float], baseline: Sequence[float] | None = None, width: int = 28) -> str:
+def format_row(name: str, each: Sequence[float], baseline: Sequence[float] | None = None, width: int = 28) -> str:
     """A table's line: percent, seed by seed; beside a baseline of the same seeds the difference and its interval."""
     line = f"{name:{width}}" + "  ".join(f"{accuracy:5.1f}" for accuracy in each)
     if baseline is not None and len(each) == len(baseline) > 1:
@@ -146,7 +148,7 @@ def row(name: str, each: Sequence[float], baseline: Sequence[float] | None = Non
     return line
 
 
-def images_of(data: Path) -> tuple[ImageDataset, ImageDataset]:
+def load_train_and_validation(data: Path) -> tuple[ImageDataset, ImageDataset]:
     """Training and validation images, both with the statistics of the former."""
     full = load_npz(data, "train")
     train_indices, validation_indices = split_indices(len(full), NUM_VALIDATION, SPLIT_SEED)
@@ -154,7 +156,7 @@ def images_of(data: Path) -> tuple[ImageDataset, ImageDataset]:
     return train, full.subset(validation_indices).with_statistics_of(train)
 
 
-def set_rates(optimizer: Optimizer, total_steps: int) -> None:
+def schedule_learning_rates(optimizer: Optimizer, total_steps: int) -> None:
     """Give every step its learning rate: a warm-up, then a cosine."""
     highest = [group["lr"] for group in optimizer.param_groups]
     steps = itertools.count()

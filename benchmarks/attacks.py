@@ -39,13 +39,13 @@ LESSON = "01_patchify"
 RESULTS = Path(__file__).parent / "results" / "attacks.json"
 
 
-def nbgrader(folder: Path, *command: str) -> None:
+def run_nbgrader(folder: Path, *command: str) -> None:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     environment = {**os.environ, "PATH": path}
     subprocess.run([sys.executable, "-m", "nbgrader", *command], cwd=folder, env=environment, capture_output=True)
 
 
-def by_the_judge(folder: Path, paths: dict[str, Path]) -> dict[str, Result]:
+def grade_by_judge(folder: Path, paths: dict[str, Path]) -> dict[str, Result]:
     lessons = Lessons(folder)
     limits = Limits(cell_seconds=2.0, call_seconds=2.0, total_seconds=20.0)
     with Judge(folder / "hidden", os.urandom(32), limits) as judge:
@@ -56,12 +56,12 @@ def by_the_judge(folder: Path, paths: dict[str, Path]) -> dict[str, Result]:
         }
 
 
-def by_stock_nbgrader(folder: Path, students: dict[str, str]) -> dict[str, float | None]:
+def grade_by_stock_nbgrader(folder: Path, students: dict[str, str]) -> dict[str, float | None]:
     """Scores as nbgrader gives them by itself, with the public checks in the notebook; None: it graded nothing."""
     config = folder / "nbgrader_config.py"
     course = [line for line in config.read_text("utf-8").splitlines() if "c.CourseDirectory" in line]
     config.write_text("\n".join(["import os", "c = get_config()", *course]) + "\n", encoding="utf-8")
-    nbgrader(folder, "autograde", LESSON)
+    run_nbgrader(folder, "autograde", LESSON)
     scores = {}
     with Gradebook(f"sqlite:///{folder / 'gradebook.db'}") as gradebook:
         known = {student.id for student in gradebook.students}
@@ -72,7 +72,7 @@ def by_stock_nbgrader(folder: Path, students: dict[str, str]) -> dict[str, float
     return scores
 
 
-def stock_of(report: dict[str, Any]) -> dict[str, float | None]:
+def read_stock_scores(report: dict[str, Any]) -> dict[str, float | None]:
     """Return what stock nbgrader gave when it was last run."""
     return {row["attack"]: row["stock_nbgrader"] for row in report["attacks"]}
 
@@ -83,19 +83,19 @@ def main() -> None:
     options = parser.parse_args()
     attacks = {each.name: (kind, each) for kind, corpus in KINDS.items() for each in corpus}
     run_by_stock = [each for each in KINDS["forgeries"] if each.lesson == LESSON]
-    stock = {} if options.stock or not RESULTS.exists() else stock_of(json.loads(RESULTS.read_text("utf-8")))
+    stock = {} if options.stock or not RESULTS.exists() else read_stock_scores(json.loads(RESULTS.read_text("utf-8")))
     with tempfile.TemporaryDirectory(prefix="vit-course-") as home:
         folder = new_class(Path(home) / "judged", ROOT).path
-        nbgrader(folder, "generate_assignment", LESSON)
+        run_nbgrader(folder, "generate_assignment", LESSON)
         paths = {name: hand_in(folder, f"a{index}", each) for index, (name, (_, each)) in enumerate(attacks.items())}
-        results = by_the_judge(folder, paths)
+        results = grade_by_judge(folder, paths)
         if options.stock:
             plain = new_class(Path(home) / "stock", ROOT).path
-            nbgrader(plain, "generate_assignment", LESSON)
+            run_nbgrader(plain, "generate_assignment", LESSON)
             students = {each.name: f"a{index}" for index, each in enumerate(run_by_stock)}
             for each in run_by_stock:
                 hand_in(plain, students[each.name], each)
-            stock = by_stock_nbgrader(plain, students)
+            stock = grade_by_stock_nbgrader(plain, students)
     rows = [
         {
             "kind": kind,
@@ -108,12 +108,12 @@ def main() -> None:
         }
         for name, (kind, each) in attacks.items()
     ]
-    show(rows)
+    print_table(rows)
     report = {"date": datetime.now(UTC).date().isoformat(), "lesson": LESSON, "attacks": rows}
     RESULTS.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
-def show(rows: list[dict[str, object]]) -> None:
+def print_table(rows: list[dict[str, object]]) -> None:
     table = Table(*rows[0])
     for row in rows:
         table.add_row(*map(str, row.values()))

@@ -29,20 +29,20 @@ from vit_course.vit import VisionTransformer
 RESULTS = Path(__file__).parent / "results" / "attention_distance.json"
 
 
-def attention_of(model: VisionTransformer, images: Tensor) -> list[Tensor]:
+def compute_attention_weights(model: VisionTransformer, images: Tensor) -> list[Tensor]:
     """The weights of every block, (images, num_heads, tokens, tokens) each."""
     with torch.inference_mode():
         stages = record(model, images)
     return [stages[f"blocks.{number}.attention.weights"] for number in range(model.config.depth)]
 
 
-def center_patch(config: ViTConfig) -> int:
+def find_center_patch(config: ViTConfig) -> int:
     """The number of the patch right below and beside the middle of the image."""
     rows, columns = config.grid_size
     return rows // 2 * columns + columns // 2
 
 
-def flow_to(patch: int, weights: list[Tensor], config: ViTConfig) -> list[list[float]]:
+def trace_flow_to(patch: int, weights: list[Tensor], config: ViTConfig) -> list[list[float]]:
     """Trace what a patch's token is a mixture of after each block: shares of patches, row by row, mean over images."""
     shares = []
     for depth in range(1, len(weights) + 1):
@@ -52,13 +52,13 @@ def flow_to(patch: int, weights: list[Tensor], config: ViTConfig) -> list[list[f
     return shares
 
 
-def everywhere_alike(config: ViTConfig) -> float:
+def compute_distance_of_even_attention(config: ViTConfig) -> float:
     """Attention distance in pixels of a head that looks at all patches alike."""
     even = torch.full((1, 1, config.num_patches, config.num_patches), 1 / config.num_patches)
     return float(mean_attention_distance(even, config.grid_size, config.patch_size))
 
 
-def run_of(weights: Path) -> dict[str, Any]:
+def describe_run(weights: Path) -> dict[str, Any]:
     """Which recipe the weights are of, and how many epochs it had come when they were read; empty for a lone file."""
     recipe, metrics = weights.with_name("recipe.json"), weights.with_name("metrics.jsonl")
     if not recipe.exists() or not metrics.exists():
@@ -66,17 +66,17 @@ def run_of(weights: Path) -> dict[str, Any]:
     return json.loads(recipe.read_text()) | {"epochs": len(metrics.read_text().splitlines())}
 
 
-def measure(model: VisionTransformer, images: Tensor) -> dict[str, Any]:
+def measure_distances(model: VisionTransformer, images: Tensor) -> dict[str, Any]:
     """All that the figure draws."""
     config = model.config
-    weights = attention_of(model, images)
+    weights = compute_attention_weights(model, images)
     distances = [mean_attention_distance(layer, config.grid_size, config.patch_size) for layer in weights]
-    patch = center_patch(config)
+    patch = find_center_patch(config)
     return {
         "distances": [[round(head, 2) for head in layer.tolist()] for layer in distances],
-        "everywhere_alike": round(everywhere_alike(config), 2),
+        "everywhere_alike": round(compute_distance_of_even_attention(config), 2),
         "patch": patch,
-        "flow": flow_to(patch, weights, config),
+        "flow": trace_flow_to(patch, weights, config),
     }
 
 
@@ -96,10 +96,10 @@ def main() -> None:
         "benchmark": "attention_distance",
         "date": datetime.now(UTC).date().isoformat(),
         "images": len(test),
-        "run": run_of(arguments.weights),
+        "run": describe_run(arguments.weights),
         "accuracy": evaluate(model, Batches(test, 250), "cpu")[1],
         "model": asdict(saved.config),
-        **measure(model, images),
+        **measure_distances(model, images),
     }
     arguments.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     for number, layer in enumerate(report["distances"], start=1):

@@ -17,7 +17,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from colab import ROOT, list_packages, uv
+from colab import ROOT, list_packages, run_uv
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from rich.console import Console
@@ -53,28 +53,37 @@ def read_requirements() -> dict[str, Requirement]:
     return {canonicalize_name(each.name): each for each in found if each.marker is None}
 
 
-def pins() -> dict[str, str]:
+def read_pinned_versions() -> dict[str, str]:
     """The versions of constraints.txt, by name."""
     lines = (each for each in PINS.read_text(encoding="utf-8").splitlines() if not each.startswith("#"))
     return {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
 
 
-def options(lowest: bool, home: Path) -> list[object]:
+def list_uv_options(lowest: bool, home: Path) -> list[object]:
     """Return what uv is told for one end."""
     if not lowest:
         return ["--constraint", PINS]
     others, names = home / "others.txt", [canonicalize_name(Requirement(each).name) for each in PROJECT["dependencies"]]
-    others.write_text("".join(f"{name}=={pins()[name]}\n" for name in names))
+    others.write_text("".join(f"{name}=={read_pinned_versions()[name]}\n" for name in names))
     return ["--resolution", "lowest-direct", "--constraint", others]
 
 
-def run(lowest: bool) -> dict[str, Any]:
+def grade_in_environment(lowest: bool) -> dict[str, Any]:
     """Make one environment and grade in it: the versions, and the points of the notebook and of the class."""
     with tempfile.TemporaryDirectory() as temporary:
         home = Path(temporary)
         python = home / "env" / "bin" / "python"
-        uv("venv", "--quiet", "--python", sys.executable, home / "env")
-        uv("pip", "install", "--quiet", "--python", python, *options(lowest, home), "--editable", f"{ROOT}[grading]")
+        run_uv("venv", "--quiet", "--python", sys.executable, home / "env")
+        run_uv(
+            "pip",
+            "install",
+            "--quiet",
+            "--python",
+            python,
+            *list_uv_options(lowest, home),
+            "--editable",
+            f"{ROOT}[grading]",
+        )
         (home / "grade_in_it.py").write_text(GRADE)
         done = subprocess.run(
             [python, "grade_in_it.py", ROOT], cwd=home, stdout=subprocess.PIPE, text=True, check=False
@@ -89,7 +98,7 @@ def run(lowest: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    results = {end: run(end == "lowest") for end in ("lowest", "highest")}
+    results = {end: grade_in_environment(end == "lowest") for end in ("lowest", "highest")}
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     Console().print_json(data=results)
 

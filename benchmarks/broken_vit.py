@@ -25,10 +25,10 @@ from statistics import mean
 from typing import Any
 
 import torch
-from arms import conditions, write
-from distinguishable import sorted_out
-from for_library import LIBRARY, findings
-from wrong_models import WrongModel, wrong_models
+from arms import collect_conditions, write_result
+from distinguishable import sort_out_distinguishable
+from for_library import LIBRARY, collect_training_outcomes
+from wrong_models import WrongModel, iterate_wrong_models
 
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, ImageDataset, load_npz
@@ -84,7 +84,7 @@ class Row:
     seconds: list[float] = field(default_factory=list)
     stopped: list[str | None] = field(default_factory=list)
 
-    def add(self, seed: int, accuracy: float | None, losses: list[float], seconds: float, why: str | None) -> None:
+    def add_seed(self, seed: int, accuracy: float | None, losses: list[float], seconds: float, why: str | None) -> None:
         """Add what one seed came to."""
         self.seeds.append(seed)
         self.accuracies.append(accuracy)
@@ -104,15 +104,15 @@ def train_row(
     try:
         history = fit(model, train, test, settings)
     except TrainingDivergedError as error:
-        row.add(settings.seed, None, [], time.perf_counter() - started, str(error).split(":")[0])
+        row.add_seed(settings.seed, None, [], time.perf_counter() - started, str(error).split(":")[0])
     else:
         seconds = time.perf_counter() - started
-        row.add(settings.seed, history.validation_accuracy[-1], history.train_loss, seconds, None)
+        row.add_seed(settings.seed, history.validation_accuracy[-1], history.train_loss, seconds, None)
 
 
 def describe_conditions(train: ImageDataset, test: ImageDataset, settings: TrainingSettings) -> dict[str, Any]:
     """All that accuracies depend on, but the seed."""
-    return conditions(
+    return collect_conditions(
         "broken_vit",
         device=f"{settings.device}, {torch.get_num_threads()} thread(s)",
         data={"name": train.name, "train_images": len(train), "test_images": len(test)},
@@ -121,7 +121,7 @@ def describe_conditions(train: ImageDataset, test: ImageDataset, settings: Train
     )
 
 
-def _with_what_came_later(logged: dict[str, Any]) -> dict[str, Any]:
+def _add_newer_settings(logged: dict[str, Any]) -> dict[str, Any]:
     """A log whose settings have those, too, that the training did not have yet: they are off."""
     settings = logged.get("settings", {})
     augmentation = asdict(Augmentation()) | settings.get("augmentation", {})
@@ -129,7 +129,7 @@ def _with_what_came_later(logged: dict[str, Any]) -> dict[str, Any]:
     return logged | {"settings": off | {"seed": None} | settings | {"augmentation": augmentation}}
 
 
-def load(path: Path, known: dict[str, Any], names: list[str]) -> list[Row]:
+def load_rows(path: Path, known: dict[str, Any], names: list[str]) -> list[Row]:
     """The rows of an earlier run under the same conditions, which is gone on with; or empty rows.
 
     Raises:
@@ -138,7 +138,7 @@ def load(path: Path, known: dict[str, Any], names: list[str]) -> list[Row]:
     rows = {name: Row(name) for name in names}
     if path.exists():
         result = json.loads(path.read_text())
-        then, now = _with_what_came_later(result), _with_what_came_later(known)
+        then, now = _add_newer_settings(result), _add_newer_settings(known)
         other = [name for name in known if then.get(name) != now[name]]
         if other:
             raise ValueError(f"{path} holds rows of another {', '.join(other)}: give another --output, or remove it")
@@ -146,7 +146,7 @@ def load(path: Path, known: dict[str, Any], names: list[str]) -> list[Row]:
     return list(rows.values())
 
 
-def save(path: Path, known: dict[str, Any], rows: list[Row], reasons: dict[str, str]) -> None:
+def save_rows(path: Path, known: dict[str, Any], rows: list[Row], reasons: dict[str, str]) -> None:
     """Write everything that is needed to quote the table, or to make it again."""
     date = datetime.now(UTC).date().isoformat()
     result = known | {
@@ -155,28 +155,28 @@ def save(path: Path, known: dict[str, Any], rows: list[Row], reasons: dict[str, 
         "not_run_yet": [row.name for row in rows if not row.seeds],
         "not_trained": reasons,
     }
-    write(path, result)
+    write_result(path, result)
 
 
-def table(rows: list[Row], reasons: dict[str, str]) -> str:
+def format_table(rows: list[Row], reasons: dict[str, str]) -> str:
     """The rows as text, best first: mean accuracy over seeds, then each seed's; and what was not trained."""
     width = max(len(name) for name in (*reasons, *(row.name for row in rows)))
     lines = [f"{'model':{width}}   mean   each seed, % of the test images right"]
-    for row in sorted(rows, key=_mean, reverse=True):
+    for row in sorted(rows, key=_compute_mean_accuracy, reverse=True):
         if not row.seeds:
             lines.append(f"{row.name:{width}}  not run yet")
             continue
         each = [why or f"{accuracy:5.1%}" for accuracy, why in zip(row.accuracies, row.stopped, strict=True)]
-        lines.append(f"{row.name:{width}}  {_mean(row):5.1%}   {'  '.join(each)}")
+        lines.append(f"{row.name:{width}}  {_compute_mean_accuracy(row):5.1%}   {'  '.join(each)}")
     return "\n".join([*lines, "", *(f"{name:{width}}  {reason}" for name, reason in reasons.items())])
 
 
-def _mean(row: Row) -> float:
+def _compute_mean_accuracy(row: Row) -> float:
     measured = [accuracy for accuracy in row.accuracies if accuracy is not None]
     return mean(measured) if measured else 0.0
 
 
-def parse() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="cifar10.npz")
     parser.add_argument("--selection", choices=list(SELECTIONS), default="all")
@@ -201,20 +201,20 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    arguments = parse()
+    arguments = parse_arguments()
     torch.set_num_threads(arguments.threads)
     train = load_npz(arguments.data, "train").subset(slice(arguments.train))
     test = load_npz(arguments.data, "test").subset(slice(NUM_TEST)).with_statistics_of(train)
     settings = TrainingSettings(arguments.epochs, device=arguments.device)
     now = describe_conditions(train, test, settings)
-    chosen = [each for each in wrong_models() if arguments.keys is None or each.key in arguments.keys]
-    worth, reasons = sorted_out(chosen, CONFIG)
+    chosen = [each for each in iterate_wrong_models() if arguments.keys is None or each.key in arguments.keys]
+    worth, reasons = sort_out_distinguishable(chosen, CONFIG)
     wrong = {each.key: each for each in worth}
     try:
-        rows = load(arguments.output, now, [RIGHT, *wrong])
+        rows = load_rows(arguments.output, now, [RIGHT, *wrong])
     except ValueError as error:
         raise SystemExit(str(error)) from None
-    save(arguments.output, now, rows, reasons)
+    save_rows(arguments.output, now, rows, reasons)
     for seed in range(max(arguments.seeds, arguments.wrong_seeds)):
         for row in rows:
             if (
@@ -224,12 +224,12 @@ def main() -> None:
             ):
                 continue
             train_row(row, wrong.get(row.name), train, test, replace(settings, seed=seed))
-            save(arguments.output, now, rows, reasons)
+            save_rows(arguments.output, now, rows, reasons)
             outcome = row.stopped[-1] or f"{row.accuracies[-1]:.2%}"
             print(f"seed {seed}  {row.name}: {outcome} in {row.seconds[-1]:.0f} s", flush=True)
     if arguments.output == RESULTS / SELECTIONS["all"].file and rows[0].seeds:
-        write(LIBRARY, findings(rows[0], rows[1:], reasons, CONFIG.num_classes))
-    print(table(rows, reasons))
+        write_result(LIBRARY, collect_training_outcomes(rows[0], rows[1:], reasons, CONFIG.num_classes))
+    print(format_table(rows, reasons))
 
 
 if __name__ == "__main__":

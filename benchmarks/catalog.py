@@ -34,7 +34,7 @@ def describe_exercise(exercise: Exercise) -> dict[str, Any]:
     return {"claims": claims, "mistakes": mistakes}
 
 
-def write(file: Path, names: list[str]) -> None:
+def write_catalog(file: Path, names: list[str]) -> None:
     """Write what is known of these exercises, exercise by exercise, so that a run that is stopped keeps the others."""
     found = json.loads(file.read_text("utf-8")) if file.exists() else {}
     for name in names:
@@ -45,7 +45,7 @@ def write(file: Path, names: list[str]) -> None:
             print(f"{name}: {len(found[name]['mistakes'])} mistakes, {time.perf_counter() - start:.0f} s", flush=True)
 
 
-def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+def describe_differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     """Each difference in words, of exercises that stand in both; other numbers in a sentence are no difference."""
     found = []
     for name in before.keys() & after.keys():
@@ -54,13 +54,13 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
             found += [f"{name}: {part}: {each} is gone" for each in old.keys() - new.keys()]
             found += [f"{name}: {part}: {each} is new" for each in new.keys() - old.keys()]
             for each in old.keys() & new.keys():
-                lines = difflib.unified_diff(*(_sentences(one[each]) for one in (old, new)), lineterm="", n=0)
+                lines = difflib.unified_diff(*(_list_sentences(one[each]) for one in (old, new)), lineterm="", n=0)
                 if changed := [line for line in lines if line[:2] not in ("--", "++", "@@")]:
                     found.append("\n".join([f"{name}: {part}: {each}:", *changed]))
     return sorted(found)
 
 
-def _sentences(described: Any) -> list[str]:
+def _list_sentences(described: Any) -> list[str]:
     """Return what is said, line by line, without its numbers and as if no line were broken."""
     if isinstance(described, list):
         return [str(each) for each in described]
@@ -81,9 +81,9 @@ def main() -> None:
     parser.add_argument("--compare", type=Path, nargs=2)
     options = parser.parse_args()
     if options.write:
-        write(options.write, options.exercise or list(EXERCISES))
+        write_catalog(options.write, options.exercise or list(EXERCISES))
     if options.compare:
-        found = differences(*(json.loads(each.read_text("utf-8")) for each in options.compare))
+        found = describe_differences(*(json.loads(each.read_text("utf-8")) for each in options.compare))
         print("\n".join([*found, f"{len(found)} differences"]))
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from timing import machine
+from timing import describe_machine
 
 from exercise_kit.engine import check
 from exercise_kit.engine.course import course
@@ -30,7 +30,7 @@ RESULTS = Path(__file__).parent / "results" / "check_latency.json"
 ANSWERS = ("right", "wrong")  # the model solution, and the first known mistake, whose name is then searched for
 
 
-def exercises() -> list[str]:
+def list_timed_exercises() -> list[str]:
     """Those that are timed; a bug hunt has the checks of another exercise once more."""
     known = course().exercises.items()
     return [name for name, each in known if not each.file and each.misconceptions and not name.startswith("fix_")]
@@ -47,14 +47,14 @@ def time_check(exercise: str, answer: str) -> tuple[float, float]:
     return seconds
 
 
-def first_of(exercise: str, answer: str) -> tuple[float, float]:
+def time_check_in_fresh_process(exercise: str, answer: str) -> tuple[float, float]:
     """The same in a fresh process."""
     program = [sys.executable, __file__, "--only", exercise, answer]
     clock, processor = json.loads(subprocess.run(program, capture_output=True, text=True, check=True).stdout)
     return clock, processor
 
 
-def import_torch() -> float:
+def time_import_of_torch() -> float:
     """Seconds by the clock for a fresh process to import torch, the median of five."""
     seconds = []
     for _ in range(5):
@@ -64,27 +64,27 @@ def import_torch() -> float:
     return median(seconds)
 
 
-def percentile_95(seconds: list[float]) -> float:
+def compute_95th_percentile(seconds: list[float]) -> float:
     return quantiles(seconds, n=20, method="inclusive")[-1]
 
 
-def measure(rounds: int) -> dict[str, Any]:
+def measure_latencies(rounds: int) -> dict[str, Any]:
     wanted = {"first": FIRST, "warm_95": WARM}
-    times = {answer: seconds_of(answer, rounds) for answer in ANSWERS}
-    return {"machine": machine("cpu"), "import_torch": import_torch(), "wanted": wanted, **times}
+    times = {answer: time_all_checks(answer, rounds) for answer in ANSWERS}
+    return {"machine": describe_machine("cpu"), "import_torch": time_import_of_torch(), "wanted": wanted, **times}
 
 
-def seconds_of(answer: str, rounds: int) -> dict[str, Any]:
-    names = exercises()
+def time_all_checks(answer: str, rounds: int) -> dict[str, Any]:
+    names = list_timed_exercises()
     lessons = {course().exercises[name].lesson: name for name in reversed(names)}
-    first = {name: first_of(name, answer) for name in sorted(lessons.values(), key=names.index)}
+    first = {name: time_check_in_fresh_process(name, answer) for name in sorted(lessons.values(), key=names.index)}
     for name in names:
         time_check(name, answer)
     every = {name: [time_check(name, answer) for _ in range(rounds)] for name in names}
     warm = {name: tuple(median(column) for column in zip(*some, strict=True)) for name, some in every.items()}
     return {
         "first_slowest": [max(each[way] for each in first.values()) for way in (0, 1)],
-        "warm_95": [percentile_95([each[way] for each in warm.values()]) for way in (0, 1)],
+        "warm_95": [compute_95th_percentile([each[way] for each in warm.values()]) for way in (0, 1)],
         "first": first,
         "warm": warm,
     }
@@ -119,7 +119,7 @@ def main() -> None:
         time_check(*arguments.only)
         print(json.dumps((time.perf_counter() - clock, time.process_time() - processor)))
         return
-    found = round_numbers(measure(arguments.rounds))
+    found = round_numbers(measure_latencies(arguments.rounds))
     for answer in ANSWERS:
         print_latencies(answer, found[answer])
     arguments.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -36,7 +36,7 @@ from nbclient import NotebookClient
 from PIL import Image
 from rich.console import Console
 from rich.table import Table
-from timing import machine
+from timing import describe_machine
 
 from exercise_kit.authoring.release import ReleaseError, build_wheel
 from exercise_kit.conventions import EXPERIMENT_TAG, SETUP_GRADE_ID
@@ -71,20 +71,20 @@ class Outcome:
     problems: list[str] = field(default_factory=list)
 
 
-def pins() -> dict[str, str]:
+def read_colab_versions() -> dict[str, str]:
     """Colab's versions by the names of the packages."""
     lines = PINS.read_text(encoding="utf-8").splitlines()
     return dict(line.split("==") for line in lines if not line.startswith("#"))
 
 
-def dependencies_digest() -> str:
+def compute_dependencies_digest() -> str:
     """A digest of what a run on Colab depends on beside our own code: our dependencies, and Colab's packages."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    facts = [project["requires-python"], sorted(project["dependencies"]), pins()]
+    facts = [project["requires-python"], sorted(project["dependencies"]), read_colab_versions()]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-def uv(*arguments: object, check: bool = True) -> subprocess.CompletedProcess[str]:
+def run_uv(*arguments: object, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Run uv; where it fails and that is not expected, its words end this script."""
     program = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if program is None:
@@ -99,9 +99,9 @@ def find_python() -> str:
     """A Python like Colab's: one that is here, or that uv fetches; else this one, said aloud."""
     found = [*Path.home().glob(f".pyenv/versions/{PYTHON}.*/bin/python"), PYTHON]
     for place in found:
-        if not uv("python", "find", place, check=False).returncode:
+        if not run_uv("python", "find", place, check=False).returncode:
             return str(place)
-    if not uv("python", "install", PYTHON, check=False).returncode:
+    if not run_uv("python", "install", PYTHON, check=False).returncode:
         return PYTHON
     console.print(
         f"Python {PYTHON} cannot be had here: this is {sys.version.split()[0]}, and not Colab's.", style="bold"
@@ -111,26 +111,26 @@ def find_python() -> str:
 
 def make_environment(folder: Path) -> Path:
     """Colab's packages in a new environment; its Python. A version that cannot be had is replaced, said aloud."""
-    uv("venv", "--quiet", "--python", find_python(), folder)
+    run_uv("venv", "--quiet", "--python", find_python(), folder)
     python = folder / "bin" / "python"
     install = ("pip", "install", "--quiet", "--python", python)
-    wanted = {name: f"{name}=={version}" for name, version in pins().items()}
-    if uv(*install, *wanted.values(), check=False).returncode:
+    wanted = {name: f"{name}=={version}" for name, version in read_colab_versions().items()}
+    if run_uv(*install, *wanted.values(), check=False).returncode:
         for name, pin in wanted.items():
-            if uv(*install, "--dry-run", "--no-deps", "--only-binary", ":all:", pin, check=False).returncode:
+            if run_uv(*install, "--dry-run", "--no-deps", "--only-binary", ":all:", pin, check=False).returncode:
                 console.print(f"{pin} cannot be had for this Python: the nearest version is taken.", style="bold")
                 wanted[name] = name
-        uv(*install, *wanted.values())
+        run_uv(*install, *wanted.values())
     return python
 
 
 def list_packages(python: Path) -> dict[str, str]:
     """The packages of an environment: name → version."""
-    listed = json.loads(uv("pip", "list", "--format", "json", "--python", python).stdout)
+    listed = json.loads(run_uv("pip", "list", "--format", "json", "--python", python).stdout)
     return {each["name"]: each["version"] for each in listed}
 
 
-def kernel_environment(python: Path, home: Path, data: Path | None, with_uv: bool) -> dict[str, str]:
+def make_kernel_environment(python: Path, home: Path, data: Path | None, with_uv: bool) -> dict[str, str]:
     """Return what a kernel of Colab's finds in its environment: its programs and settings, and none of ours."""
     spec = home / "kernels" / "colab"
     spec.mkdir(parents=True, exist_ok=True)
@@ -161,12 +161,12 @@ def run_setup(wheel: Path, lesson: str, environment: Mapping[str, str]) -> tuple
     )
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(wheel, folder)
-        client = _client(notebook, folder)
+        client = _make_notebook_client(notebook, folder)
         with client.setup_kernel(env=dict(environment)):
             started = time.perf_counter()
             client.execute_cell(cell, index)
             seconds = time.perf_counter() - started
-    return seconds, [f"setup: {_text(output)}" for output in cell.outputs if output.get("name") != "stdout"]
+    return seconds, [f"setup: {_shorten_output(output)}" for output in cell.outputs if output.get("name") != "stdout"]
 
 
 def run_lesson(lesson: str, environment: Mapping[str, str]) -> Outcome:
@@ -174,25 +174,25 @@ def run_lesson(lesson: str, environment: Mapping[str, str]) -> Outcome:
     notebook = nbformat.read(ROOT / "solutions" / f"{lesson}.ipynb", as_version=4)
     outcome, started = Outcome(), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        client = _client(notebook, folder)
+        client = _make_notebook_client(notebook, folder)
         with client.setup_kernel(env=dict(environment)):
             for index, cell in enumerate(notebook.cells):
                 if cell.cell_type == "code":
                     began = time.perf_counter()
                     client.execute_cell(cell, index)
                     outcome.cells += 1
-                    look_at(cell, outcome, time.perf_counter() - began >= SECONDS)
+                    check_cell_outputs(cell, outcome, time.perf_counter() - began >= SECONDS)
     outcome.seconds = round(time.perf_counter() - started, 1)
     return outcome
 
 
-def _client(notebook: nbformat.NotebookNode, folder: str) -> NotebookClient:
+def _make_notebook_client(notebook: nbformat.NotebookNode, folder: str) -> NotebookClient:
     resources = {"metadata": {"path": folder}}
     options: dict[str, Any] = {"timeout": SECONDS, "interrupt_on_timeout": True, "allow_errors": True}
     return NotebookClient(notebook, kernel_name="colab", resources=resources, **options)
 
 
-def look_at(cell: nbformat.NotebookNode, outcome: Outcome, stopped: bool = False) -> None:
+def check_cell_outputs(cell: nbformat.NotebookNode, outcome: Outcome, stopped: bool = False) -> None:
     """Count what a cell that has run shows, and note what it does not show and should.
 
     Args:
@@ -207,13 +207,13 @@ def look_at(cell: nbformat.NotebookNode, outcome: Outcome, stopped: bool = False
     problems = [f"{failed.ename}: {failed.evalue}"] if failed else []
     problems += ["stopped: it took too long"] if stopped else []
     if not problems:
-        problems = [*_pictures(cell, outcome), *_reports(cell, outcome)]
+        problems = [*_check_pictures(cell, outcome), *_check_reports(cell, outcome)]
         errors = [output.text for output in cell.outputs if output.get("name") == "stderr"]
         problems += [f"on stderr: {' '.join(text.split())[:200]}" for text in errors]
     outcome.problems += [f"{cell.id}: {problem}" for problem in problems]
 
 
-def _pictures(cell: nbformat.NotebookNode, outcome: Outcome) -> list[str]:
+def _check_pictures(cell: nbformat.NotebookNode, outcome: Outcome) -> list[str]:
     shown = [output.data for output in cell.outputs if "data" in output]
     found = [data["image/png"] for data in shown if "image/png" in data]
     found += [picture for data in shown for picture in IN_HTML.findall(data.get("text/html", ""))]
@@ -238,7 +238,7 @@ def is_blank(picture: bytes) -> bool:
     return bool((pixels == pixels[0, 0]).all())
 
 
-def _reports(cell: nbformat.NotebookNode, outcome: Outcome) -> list[str]:
+def _check_reports(cell: nbformat.NotebookNode, outcome: Outcome) -> list[str]:
     problems = []
     reports = [output.data for output in cell.outputs if REPORT_MIME in output.get("data", {})]
     for data in reports:
@@ -256,11 +256,11 @@ def _reports(cell: nbformat.NotebookNode, outcome: Outcome) -> list[str]:
     return problems
 
 
-def _text(output: nbformat.NotebookNode) -> str:
+def _shorten_output(output: nbformat.NotebookNode) -> str:
     return " ".join(str(output.get("text") or output.get("evalue") or output.get("data")).split())[:300]
 
 
-def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+def compare_packages(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return what an installation added, and what it replaced or removed."""
     added = {name: version for name, version in after.items() if name not in before}
     replaced = [
@@ -269,7 +269,7 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[dict[s
     return added, replaced
 
 
-def run(lessons: Sequence[str], data: Path | None) -> dict[str, Any]:
+def run_on_colab_versions(lessons: Sequence[str], data: Path | None) -> dict[str, Any]:
     """Make the environment, install the wheel in it in both ways, run the lessons: all results."""
     with tempfile.TemporaryDirectory() as temporary:
         home = Path(temporary)
@@ -279,10 +279,10 @@ def run(lessons: Sequence[str], data: Path | None) -> dict[str, Any]:
         setup: dict[str, Any] = {}
         problems = []
         for installer in ("pip", "uv"):
-            environment = kernel_environment(python, home, data, installer == "uv")
-            uv("pip", "uninstall", "--quiet", "--python", python, "vit-course", "torchinfo", check=False)
+            environment = make_kernel_environment(python, home, data, installer == "uv")
+            run_uv("pip", "uninstall", "--quiet", "--python", python, "vit-course", "torchinfo", check=False)
             seconds, wrong = run_setup(wheel, lessons[0], environment)
-            added, replaced = changes(before, list_packages(python))
+            added, replaced = compare_packages(before, list_packages(python))
             problems += [f"{installer}: {each}" for each in (*wrong, *(f"replaced {each}" for each in replaced))]
             setup[installer] = {"seconds": round(seconds, 1), "installed": added}
             console.print(f"setup by {installer}: {seconds:.1f} s; installed: {', '.join(added)}")
@@ -292,16 +292,16 @@ def run(lessons: Sequence[str], data: Path | None) -> dict[str, Any]:
             console.print(
                 f"{lesson}: {outcomes[lesson].seconds:.0f} s", *outcomes[lesson].problems, sep="\n  ", markup=False
             )
-        _, replaced = changes(before, list_packages(python))
+        _, replaced = compare_packages(before, list_packages(python))
         problems += [f"the lessons replaced {each}" for each in replaced]
         version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.split()[1]
     versions = {"python": version} | {name: before[name] for name in sorted(before) if name in SHOWN}
     return {
-        "machine": machine("cpu")
+        "machine": describe_machine("cpu")
         | {"torch": before["torch"], "data": "cifar10.npz" if data else "what the lessons bring along"},
-        "dependencies": dependencies_digest(),
+        "dependencies": compute_dependencies_digest(),
         "versions": versions,
-        "beside_colab": sorted(set(before) - {name.lower().replace("_", "-") for name in pins()}),
+        "beside_colab": sorted(set(before) - {name.lower().replace("_", "-") for name in read_colab_versions()}),
         "setup": setup,
         "lessons": {lesson: asdict(outcome) for lesson, outcome in outcomes.items()},
         "problems": problems,
@@ -321,7 +321,7 @@ SHOWN = (
 )
 
 
-def table_of(results: Mapping[str, Any]) -> Table:
+def make_results_table(results: Mapping[str, Any]) -> Table:
     """A row for each lesson."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     columns = (
@@ -352,10 +352,12 @@ def main() -> None:
     options = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)
     try:
-        results = run([options.lesson] if options.lesson else lessons, options.data and options.data.resolve())
+        results = run_on_colab_versions(
+            [options.lesson] if options.lesson else lessons, options.data and options.data.resolve()
+        )
     except ReleaseError as error:
         sys.exit(str(error))
-    console.print(table_of(results))
+    console.print(make_results_table(results))
     if not options.lesson:
         RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     problems = [*results["problems"]]

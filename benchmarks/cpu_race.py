@@ -53,52 +53,54 @@ class Racer:
     make: Callable[[ViTConfig, ImageDataset], nn.Module] = RECIPE.build
 
 
-def _change(says: str, config: dict[str, Any] | None = None, **settings: Any) -> Racer:
+def _make_racer(says: str, config: dict[str, Any] | None = None, **settings: Any) -> Racer:
     return Racer(says, replace(HALF, **settings), replace(RECIPE.config, **(config or {})))
 
 
-def drop_tokens(model: nn.Module, steps: int) -> nn.Module:
+def drop_half_of_tokens(model: nn.Module, steps: int) -> nn.Module:
     """Let so many training steps see a random half of each image's tokens, as Fast Language-Image Pre-training does."""
     left = iter(range(steps))
 
-    def keep_half(blocks: nn.Module, inputs: tuple[torch.Tensor, ...]) -> torch.Tensor | None:
+    def keep_random_half(blocks: nn.Module, inputs: tuple[torch.Tensor, ...]) -> torch.Tensor | None:
         (tokens,) = inputs  # (batch, tokens, embed_dim)
         if not blocks.training or next(left, None) is None:
             return None
         kept = torch.rand(tokens.shape[:2]).argsort(dim=1)[:, : tokens.shape[1] // 2, None]
         return tokens.gather(1, kept.expand(-1, -1, tokens.shape[2]))
 
-    model.get_submodule("blocks").register_forward_pre_hook(keep_half)
+    model.get_submodule("blocks").register_forward_pre_hook(keep_random_half)
     return model
 
 
 RACERS = {
-    "recipe": _change("the recipe, half as long"),
-    "before": _change(
+    "recipe": _make_racer("the recipe, half as long"),
+    "before": _make_racer(
         "the recipe before: float32, images whole and not shifted",
         growth=(),
         precision="fp32",
         augmentation=Augmentation(flip=True),
         epochs=4,
     ),
-    "equal": _change("the recipe, as many seconds as the one before", epochs=11),
-    "whole": _change("whole images from the start", growth=(), epochs=4),
+    "equal": _make_racer("the recipe, as many seconds as the one before", epochs=11),
+    "whole": _make_racer("whole images from the start", growth=(), epochs=4),
     "dropped": Racer(
         "half of the tokens dropped at random until the last fifth, images whole",
         replace(HALF, growth=(), epochs=7),
-        make=lambda config, train: drop_tokens(RECIPE.build(config), round(0.8 * 7 * len(train) / HALF.batch_size)),
+        make=lambda config, train: drop_half_of_tokens(
+            RECIPE.build(config), round(0.8 * 7 * len(train) / HALF.batch_size)
+        ),
     ),
-    "class-token": _change("a class token in the place of the mean", {"pooling": "class_token"}),
-    "unshifted": _change("images flipped, but not shifted", augmentation=Augmentation(flip=True)),
-    "erased": _change("a square of 8 pixels erased as well", augmentation=replace(HALF.augmentation, erase=8)),
-    "adamw": _change("AdamW alone", muon_learning_rate=None, learning_rate=2e-3),
-    "unsmoothed": _change("no label smoothing", label_smoothing=0.0),
-    "average": _change("a moving average of the weights", ema_decay=0.998),
-    "batch-128": _change("128 images a step", batch_size=128, learning_rate=5e-3, muon_learning_rate=0.01),
-    "wide": _change("128 numbers a token", {"embed_dim": 128}, epochs=6),
-    "deep": _change("six blocks", {"depth": 6}, epochs=5),
-    "shallow": _change("three blocks", {"depth": 3}, epochs=11),
-    "patch-8": _change("patches of 8 x 8 pixels, images whole", {"patch_size": 8}, growth=(), epochs=15),
+    "class-token": _make_racer("a class token in the place of the mean", {"pooling": "class_token"}),
+    "unshifted": _make_racer("images flipped, but not shifted", augmentation=Augmentation(flip=True)),
+    "erased": _make_racer("a square of 8 pixels erased as well", augmentation=replace(HALF.augmentation, erase=8)),
+    "adamw": _make_racer("AdamW alone", muon_learning_rate=None, learning_rate=2e-3),
+    "unsmoothed": _make_racer("no label smoothing", label_smoothing=0.0),
+    "average": _make_racer("a moving average of the weights", ema_decay=0.998),
+    "batch-128": _make_racer("128 images a step", batch_size=128, learning_rate=5e-3, muon_learning_rate=0.01),
+    "wide": _make_racer("128 numbers a token", {"embed_dim": 128}, epochs=6),
+    "deep": _make_racer("six blocks", {"depth": 6}, epochs=5),
+    "shallow": _make_racer("three blocks", {"depth": 3}, epochs=11),
+    "patch-8": _make_racer("patches of 8 x 8 pixels, images whole", {"patch_size": 8}, growth=(), epochs=15),
     "mimetic": Racer("attention and positions start as if trained", HALF, make=replace(RECIPE, mimetic=True).build),
     "whitened": Racer(
         "so, and the embedding whitens patches", HALF, make=replace(RECIPE, mimetic=True, whitened=True).build
@@ -110,7 +112,7 @@ RACERS = {
 }
 
 
-def race(racer: Racer, seed: int, data: Path | None, slower: float = 1.0) -> dict[str, Any]:
+def train_racer(racer: Racer, seed: int, data: Path | None, slower: float = 1.0) -> dict[str, Any]:
     """Train once, and give what a table and a figure need of it."""
     torch.set_num_threads(1)
     whole, _ = load_images(RECIPE.dataset, data)
@@ -135,7 +137,7 @@ def read_races() -> dict[str, list[dict[str, Any]]]:
     return {name: [json.loads(path.read_text(encoding="utf-8")) for path in paths] for name, paths in logs.items()}
 
 
-def compare(races: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def compare_with_recipe(races: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Set each racer beside the recipe: how far apart they end, and half the 95 % interval of that.
 
     The interval takes one standard deviation for all, pooled over the seeds of each racer: few have more than two.
@@ -167,7 +169,7 @@ def write_table(parser: argparse.ArgumentParser) -> None:
     races = read_races()
     if not races["recipe"] or all(len(logs) < 2 for logs in races.values()):
         parser.error("a table takes runs of the recipe, and one racer with two seeds")
-    rows = compare(races)
+    rows = compare_with_recipe(races)
     RESULTS.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     for row in rows:
         print(
@@ -190,7 +192,7 @@ def main() -> None:
         for seed in options.seeds:
             path = RESULTS / f"{name}-{seed}.json"
             if not path.exists():
-                log = race(RACERS[name], seed, options.data, options.slower)
+                log = train_racer(RACERS[name], seed, options.data, options.slower)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
     if options.table:

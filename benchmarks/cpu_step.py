@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from timing import Stopwatch, in_turns, machine
+from timing import Stopwatch, describe_machine, time_in_turns
 from torch import nn
 from torch.profiler import profile
 from torch.utils.flop_counter import FlopCounterMode
@@ -35,28 +35,30 @@ def count_operations(work: Callable[[], object]) -> int:
     return counter.get_total_flops()
 
 
-def make_products(model: nn.Module, images: torch.Tensor, dtype: torch.dtype) -> Callable[[], None]:
+def make_linear_products(model: nn.Module, images: torch.Tensor, dtype: torch.dtype) -> Callable[[], None]:
     """All Linear layers of a model on inputs of their sizes, forward and backward."""
     pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
 
-    def keep(module: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
+    def keep_inputs_and_weight(module: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
         rows = inputs[0].detach().reshape(-1, module.weight.shape[1])  # type: ignore[arg-type, union-attr]
         pairs.append((rows.to(dtype).requires_grad_(), module.weight.detach().to(dtype).requires_grad_()))  # type: ignore[operator, union-attr]
 
-    hooks = [each.register_forward_hook(keep) for each in model.modules() if isinstance(each, nn.Linear)]
+    hooks = [
+        each.register_forward_hook(keep_inputs_and_weight) for each in model.modules() if isinstance(each, nn.Linear)
+    ]
     model(images)
     for each in hooks:
         each.remove()
     cotangents = [torch.randn(len(rows), len(weight)).to(dtype) for rows, weight in pairs]
 
-    def work() -> None:
+    def multiply_all_pairs() -> None:
         for (rows, weight), cotangent in zip(pairs, cotangents, strict=True):
             torch.autograd.grad(F.linear(rows, weight), (rows, weight), cotangent)
 
-    return work
+    return multiply_all_pairs
 
 
-def share_by_operator(work: Callable[[], object]) -> dict[str, float]:
+def profile_time_by_operator(work: Callable[[], object]) -> dict[str, float]:
     """The operators that take longest, with their share of a step."""
     with profile() as found:
         work()
@@ -76,24 +78,28 @@ def main() -> None:
     updates = Updates(model, recipe.settings, 1000, CPU, scaled=False)
     narrow = InBfloat16(model)
 
-    def learn(network: nn.Module, autocast: bool = False) -> Callable[[], None]:
-        def work() -> None:
+    def make_training_step(network: nn.Module, autocast: bool = False) -> Callable[[], None]:
+        def take_training_step() -> None:
             with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
                 logits = network(images)
-            updates.begin()
-            updates.apply(F.cross_entropy(logits.float(), labels))
+            updates.begin_step()
+            updates.differentiate_and_update(F.cross_entropy(logits.float(), labels))
 
-        return work
+        return take_training_step
 
-    steps = {"float32": learn(model), "autocast": learn(model, autocast=True), "bfloat16": learn(narrow)}
+    steps = {
+        "float32": make_training_step(model),
+        "autocast": make_training_step(model, autocast=True),
+        "bfloat16": make_training_step(narrow),
+    }
     operations = count_operations(steps["float32"])
     works = steps | {
-        f"products in {name}": make_products(model, images, dtype)
+        f"products in {name}": make_linear_products(model, images, dtype)
         for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16))
     }
-    works["update alone"] = updates.update
+    works["update alone"] = updates.clip_and_update
     product_operations = count_operations(works["products in float32"])
-    seconds = {name: min(each) for name, each in in_turns(works, ROUNDS, Stopwatch("cpu")).items()}
+    seconds = {name: min(each) for name, each in time_in_turns(works, ROUNDS, Stopwatch("cpu")).items()}
     found = {
         "recipe": name,
         "batch_size": size,
@@ -104,8 +110,8 @@ def main() -> None:
             name: round(product_operations / seconds[f"products in {name}"] / 1e9, 1)
             for name in ("float32", "bfloat16")
         },
-        "operators": {name: share_by_operator(work) for name, work in steps.items()},
-        "machine": machine("cpu"),
+        "operators": {name: profile_time_by_operator(work) for name, work in steps.items()},
+        "machine": describe_machine("cpu"),
     }
     output.write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))

@@ -18,9 +18,9 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from diagnose_right import images_of, right_models
-from distinguishable import SAME, sorted_out
-from wrong_models import wrong_models
+from diagnose_right import find_image_shape, iterate_right_models
+from distinguishable import SAME, sort_out_distinguishable
+from wrong_models import iterate_wrong_models
 
 from vit_course.config import ViTConfig
 from vit_course.diagnosis.answers import Answer, Diagnosis
@@ -78,7 +78,7 @@ FAMILIES = (
 )
 
 
-def rate_name(key: str, report: Diagnosis) -> str:
+def rate_reported_name(key: str, report: Diagnosis) -> str:
     """ "name", "family" or "": how near a report comes to a mistake's name."""
     told = {": ".join(each.mistake) for answer in ("wrong", "unusual") for each in report.of(answer) if each.mistake}
     names = {each.partition(": ")[2] for each in told}
@@ -94,8 +94,8 @@ def diagnose_broken(config: ViTConfig) -> dict[str, Any]:
     """Return what is said of each of our broken ViTs."""
     torch.manual_seed(0)
     right = VisionTransformer(config)
-    wrong = list(wrong_models())
-    _, reasons = sorted_out(wrong, config)
+    wrong = list(iterate_wrong_models())
+    _, reasons = sort_out_distinguishable(wrong, config)
     images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
     found = {}
     for each in wrong:
@@ -106,17 +106,21 @@ def diagnose_broken(config: ViTConfig) -> dict[str, Any]:
         answer = next((str(answer) for answer in (Answer.WRONG, Answer.UNUSUAL) if report.of(answer)), "nothing")
         told = any(one.asked == "runs" for one in report.findings)
         answer = "told with its line" if told and answer == "nothing" else answer
-        found[each.key] = {"kind": kind or "to be seen", "answer": answer, "named": rate_name(each.key, report)}
+        found[each.key] = {
+            "kind": kind or "to be seen",
+            "answer": answer,
+            "named": rate_reported_name(each.key, report),
+        }
     return found
 
 
-def right() -> dict[str, dict[str, Any]]:
+def diagnose_right_models() -> dict[str, dict[str, Any]]:
     """Return what is said of each right model."""
     found = {}
-    for family, name, make in right_models():
+    for family, name, make in iterate_right_models():
         torch.manual_seed(0)
         model = make()
-        report = diagnose(model, torch.randn(2, *images_of(model)))
+        report = diagnose(model, torch.randn(2, *find_image_shape(model)))
         answers = {str(answer): len(report.of(answer)) for answer in Answer}
         if any(each.asked == "runs" for each in report.findings):
             answers["does not run"] = 1
@@ -124,7 +128,7 @@ def right() -> dict[str, dict[str, Any]]:
     return found
 
 
-def peer(config: ViTConfig, kinds: dict[str, Any]) -> dict[str, Any]:
+def run_torchtest2(config: ViTConfig, kinds: dict[str, Any]) -> dict[str, Any]:
     """Return what torchtest2 says of the same broken ViTs that are to be seen, beyond what it says of the right one.
 
     Its learning by heart is left out, for time: most broken ViTs pass it.
@@ -136,16 +140,16 @@ def peer(config: ViTConfig, kinds: dict[str, Any]) -> dict[str, Any]:
     images = torch.randn(8, 3, 32, 32, generator=torch.Generator().manual_seed(1))
     labels = torch.arange(8) % config.num_classes
 
-    def complaints(model: torch.nn.Module) -> list[str]:
+    def list_complaints(model: torch.nn.Module) -> list[str]:
         report = check_model(model, images, labels, loss_fn=F.cross_entropy, overfit_steps=0)
         return [each.name for each in report.results if str(each.status) in ("FAIL", "WARN")]
 
-    plain = complaints(copy.deepcopy(right))
-    chosen = [each for each in wrong_models() if kinds[each.key]["kind"] == "to be seen"]
-    return {each.key: sorted(set(complaints(each.build(right))) - set(plain)) for each in chosen}
+    plain = list_complaints(copy.deepcopy(right))
+    chosen = [each for each in iterate_wrong_models() if kinds[each.key]["kind"] == "to be seen"]
+    return {each.key: sorted(set(list_complaints(each.build(right))) - set(plain)) for each in chosen}
 
 
-def summary(results: dict[str, Any]) -> dict[str, Any]:
+def count_results_by_kind(results: dict[str, Any]) -> dict[str, Any]:
     """Counts by kind."""
     counts: dict[str, Any] = {}
     if "broken" in results:
@@ -185,10 +189,10 @@ def main() -> None:
     if options.only in (None, "broken"):
         results["broken"] = diagnose_broken(CONFIG)
     if options.only in (None, "right"):
-        results["right"] = right()
+        results["right"] = diagnose_right_models()
     if options.only == "peer":  # needs torchtest2, which the project does not
-        results["torchtest2"] = peer(CONFIG, results["broken"])
-    results["counts"] = summary(results)
+        results["torchtest2"] = run_torchtest2(CONFIG, results["broken"])
+    results["counts"] = count_results_by_kind(results)
     results["torch"] = torch.__version__
     options.json.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
     print(json.dumps(results["counts"], indent=1))

@@ -91,7 +91,7 @@ _LUCID: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def right_models() -> Iterator[tuple[str, str, Make]]:
+def iterate_right_models() -> Iterator[tuple[str, str, Make]]:
     """(family, name, how to make it): all take (2, 3, 32, 32), but where the config says otherwise."""
     for name, changed in _OURS.items():
         config = dataclasses.replace(_SMALL, **changed)
@@ -99,13 +99,13 @@ def right_models() -> Iterator[tuple[str, str, Make]]:
     for name, config in vit_course.PRESETS.items():
         small = dataclasses.replace(config, depth=2)
         yield "vit_course", f"preset {name}", lambda config=small: vit_course.VisionTransformer(config)
-    yield from _timm()
-    yield from _torchvision()
-    yield from _transformers()
-    yield from _vit_pytorch()
+    yield from _iterate_timm_models()
+    yield from _iterate_torchvision_models()
+    yield from _iterate_transformers_models()
+    yield from _iterate_vit_pytorch_models()
 
 
-def images_of(model: nn.Module) -> tuple[int, int, int]:
+def find_image_shape(model: nn.Module) -> tuple[int, int, int]:
     """(channels, height, width) that a model of these takes."""
     config = getattr(model, "config", None)
     if isinstance(config, ViTConfig):
@@ -113,7 +113,7 @@ def images_of(model: nn.Module) -> tuple[int, int, int]:
     return 3, SIDE, SIDE
 
 
-def _timm() -> Iterator[tuple[str, str, Make]]:
+def _iterate_timm_models() -> Iterator[tuple[str, str, Make]]:
     import timm
 
     for name, more in _TIMM.items():
@@ -127,7 +127,7 @@ def _timm() -> Iterator[tuple[str, str, Make]]:
         )
 
 
-def _torchvision() -> Iterator[tuple[str, str, Make]]:
+def _iterate_torchvision_models() -> Iterator[tuple[str, str, Make]]:
     from torchvision.models.vision_transformer import VisionTransformer
 
     for name, more in {
@@ -142,7 +142,7 @@ def _torchvision() -> Iterator[tuple[str, str, Make]]:
         )
 
 
-def _transformers() -> Iterator[tuple[str, str, Make]]:
+def _iterate_transformers_models() -> Iterator[tuple[str, str, Make]]:
     import transformers
 
     for name in _TRANSFORMERS:
@@ -157,7 +157,7 @@ def _transformers() -> Iterator[tuple[str, str, Make]]:
             yield "transformers", f"{name}, {implementation}", make
 
 
-def _vit_pytorch() -> Iterator[tuple[str, str, Make]]:
+def _iterate_vit_pytorch_models() -> Iterator[tuple[str, str, Make]]:
     from importlib import import_module
 
     for path, (kind, more) in _LUCID.items():

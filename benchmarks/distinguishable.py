@@ -29,19 +29,19 @@ class Trace:
         """Say whether both would take the same step, up to rounding."""
         return (
             self.gradients.keys() == other.gradients.keys()
-            and _close(self.logits, other.logits)
-            and all(_close(gradient, other.gradients[name]) for name, gradient in self.gradients.items())
+            and _are_close(self.logits, other.logits)
+            and all(_are_close(gradient, other.gradients[name]) for name, gradient in self.gradients.items())
         )
 
 
-def sorted_out(wrong: list[WrongModel], config: ViTConfig) -> tuple[list[WrongModel], dict[str, str]]:
+def sort_out_distinguishable(wrong: list[WrongModel], config: ViTConfig) -> tuple[list[WrongModel], dict[str, str]]:
     """The wrong models that are worth training, and why each of the others is not, by key."""
-    right = random_model(config)
-    traces = {RIGHT_MODEL: trace(copy.deepcopy(right), config)}
+    right = make_random_model(config)
+    traces = {RIGHT_MODEL: trace_first_step(copy.deepcopy(right), config)}
     worth, reasons = [], {}
     for each in wrong:
         try:
-            seen = trace(each.build(right), config)
+            seen = trace_first_step(each.build(right), config)
         except Exception as error:  # whatever a mistake ends in, it is what the table tells of it
             reasons[each.key] = f"stops with {type(error).__name__}: {str(error).splitlines()[0]}"
             continue
@@ -54,7 +54,7 @@ def sorted_out(wrong: list[WrongModel], config: ViTConfig) -> tuple[list[WrongMo
     return worth, reasons
 
 
-def random_model(config: ViTConfig) -> VisionTransformer:
+def make_random_model(config: ViTConfig) -> VisionTransformer:
     """The right model with no parameter at 0 or 1, so that none can hide, and a small stream, so that eps tells."""
     torch.manual_seed(0)
     model = VisionTransformer(config)
@@ -65,7 +65,7 @@ def random_model(config: ViTConfig) -> VisionTransformer:
     return model
 
 
-def trace(model: nn.Module, config: ViTConfig) -> Trace:
+def trace_first_step(model: nn.Module, config: ViTConfig) -> Trace:
     """The first step of training, on random images, without the update."""
     generator = torch.Generator().manual_seed(1)
     images = 0.1 * torch.randn(IMAGES, config.in_channels, config.height, config.width, generator=generator)
@@ -76,7 +76,7 @@ def trace(model: nn.Module, config: ViTConfig) -> Trace:
     return Trace(logits.detach(), gradients)
 
 
-def _close(first: Tensor, second: Tensor) -> bool:
+def _are_close(first: Tensor, second: Tensor) -> bool:
     if first.numel() != second.numel():
         return False
     largest = max(float(first.abs().max()), float(second.abs().max()))

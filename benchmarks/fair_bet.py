@@ -23,10 +23,10 @@ from statistics import mean
 from typing import Any
 
 import torch
-from arms import Log, conditions, parser_of
+from arms import Log, collect_conditions, make_parser
 from broken_vit import CLASSICS, RIGHT
 from broken_vit import CONFIG as QUIET
-from wrong_models import wrong_models
+from wrong_models import iterate_wrong_models
 
 from vit_course.data import ImageDataset, load_npz
 from vit_course.metrics import paired_interval
@@ -55,7 +55,7 @@ class Row:
     seconds: list[float] = field(default_factory=list)
 
     @property
-    def rate(self) -> float:
+    def best_rate(self) -> float:
         """The learning rate that was best on validation images; the smaller of two that are as good."""
         return float(max(self.tried, key=lambda each: self.tried[each]))
 
@@ -71,16 +71,16 @@ class Task:
     settings: TrainingSettings
     on_test: bool
 
-    def run(self) -> tuple[float, float, float]:
+    def train_and_test(self) -> tuple[float, float, float]:
         """Train: the accuracy (0 where training diverged), the last training loss, and the seconds."""
         torch.set_num_threads(1)
-        train, validation, test = images(self.data)
+        train, validation, test = load_images_of_three_splits(self.data)
         torch.manual_seed(self.seed)
         model: Any = VisionTransformer(CONFIG)
         if self.name != RIGHT:
-            model = next(each for each in wrong_models() if each.key == self.name).build(model)
+            model = next(each for each in iterate_wrong_models() if each.key == self.name).build(model)
         started = time.perf_counter()
-        settings = replace(self.settings, learning_rate=self.rate, seed=self.seed)
+        settings = replace(self.settings, learning_rate=self.best_rate, seed=self.seed)
         try:
             history = fit(model, train, test if self.on_test else validation, settings, progress=False)
         except TrainingDivergedError:
@@ -89,7 +89,7 @@ class Task:
         return history.validation_accuracy[-1], round(history.train_loss[-1], 4), seconds
 
 
-def images(data: Path) -> tuple[ImageDataset, ImageDataset, ImageDataset]:
+def load_images_of_three_splits(data: Path) -> tuple[ImageDataset, ImageDataset, ImageDataset]:
     """Training, validation and test images, the second apart from the first, all with the first's statistics."""
     full = load_npz(data, "train")
     train = full.subset(slice(NUM_TRAIN))
@@ -97,19 +97,19 @@ def images(data: Path) -> tuple[ImageDataset, ImageDataset, ImageDataset]:
     return train, validation, load_npz(data, "test").subset(slice(NUM_TEST)).with_statistics_of(train)
 
 
-def rows_of(log: Log, names: Iterable[str]) -> list[Row]:
+def make_rows(log: Log, names: Iterable[str]) -> list[Row]:
     """The rows of an earlier run, and an empty one for every other name."""
     rows = {name: Row(name) for name in names} | {row["name"]: Row(**row) for row in log.found.get("rows", [])}
     return list(rows.values())
 
 
-def save(log: Log, rows: list[Row]) -> None:
+def save_rows(log: Log, rows: list[Row]) -> None:
     """Write everything that is needed to quote the table, or to make it again."""
     log.found["rows"] = [asdict(row) for row in rows]
     log.write()
 
 
-def table(rows: list[Row]) -> str:
+def format_table(rows: list[Row]) -> str:
     """The rows as text, best first."""
     right = next(row for row in rows if row.name == RIGHT)
     lines = [f"{'model':55} rate    mean   each seed                 against the right one"]
@@ -119,7 +119,7 @@ def table(rows: list[Row]) -> str:
         if row is not right and len(row.accuracies) == len(right.accuracies) > 1:
             gap, half = paired_interval(row.accuracies, right.accuracies)
             against = f"{100 * gap:+.1f} ± {100 * half:.1f}"
-        lines.append(f"{row.name:55} {row.rate:.3f}  {mean(row.accuracies):.1%}  {each:25} {against}")
+        lines.append(f"{row.name:55} {row.best_rate:.3f}  {mean(row.accuracies):.1%}  {each:25} {against}")
     return "\n".join(lines)
 
 
@@ -127,44 +127,44 @@ def describe_conditions(settings: TrainingSettings) -> dict[str, Any]:
     """All that accuracies depend on, but the rate and the seed."""
     described = {name: value for name, value in asdict(settings).items() if name not in ("seed", "learning_rate")}
     images = {"train_images": NUM_TRAIN, "validation_images": NUM_VALIDATION, "test_images": NUM_TEST}
-    return conditions("fair_bet", data=images, model=asdict(CONFIG), settings=described, rates=RATES)
+    return collect_conditions("fair_bet", data=images, model=asdict(CONFIG), settings=described, rates=RATES)
 
 
-def tune(rows: list[Row], log: Log, make: Callable[..., Task], pool: Executor) -> None:
+def tune_learning_rates(rows: list[Row], log: Log, make: Callable[..., Task], pool: Executor) -> None:
     """Try every rate on every model that has not tried it."""
     waiting = [(row, rate) for row in rows for rate in RATES if str(rate) not in row.tried]
     tasks = (make(row.name, rate, 0, on_test=False) for row, rate in waiting)
-    for (row, rate), (accuracy, _, _) in zip(waiting, pool.map(Task.run, tasks), strict=True):
+    for (row, rate), (accuracy, _, _) in zip(waiting, pool.map(Task.train_and_test, tasks), strict=True):
         row.tried[str(rate)] = accuracy
-        save(log, rows)
+        save_rows(log, rows)
         print(f"{row.name}: {accuracy:.2%} on validation images with a rate of {rate}", flush=True)
 
 
-def measure(rows: list[Row], log: Log, make: Callable[..., Task], pool: Executor) -> None:
+def measure_accuracies(rows: list[Row], log: Log, make: Callable[..., Task], pool: Executor) -> None:
     """Train every model from every seed with the rate that suits it, and measure it on test images."""
     waiting = [(row, seed) for seed in SEEDS for row in rows if seed >= len(row.accuracies)]
-    tasks = (make(row.name, row.rate, seed, on_test=True) for row, seed in waiting)
-    for (row, seed), (accuracy, loss, seconds) in zip(waiting, pool.map(Task.run, tasks), strict=True):
+    tasks = (make(row.name, row.best_rate, seed, on_test=True) for row, seed in waiting)
+    for (row, seed), (accuracy, loss, seconds) in zip(waiting, pool.map(Task.train_and_test, tasks), strict=True):
         row.accuracies.append(accuracy)
         row.train_losses.append(loss)
         row.seconds.append(seconds)
-        save(log, rows)
-        print(f"seed {seed}  {row.name}: {accuracy:.2%} with a rate of {row.rate}", flush=True)
+        save_rows(log, rows)
+        print(f"seed {seed}  {row.name}: {accuracy:.2%} with a rate of {row.best_rate}", flush=True)
 
 
 def main() -> None:
-    parser = parser_of(__doc__, RESULTS)
+    parser = make_parser(__doc__, RESULTS)
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--workers", type=int, default=2, help="how many models are trained at a time")
     arguments = parser.parse_args()
     settings = TrainingSettings(arguments.epochs, device="cpu")
     log = Log(arguments.output, describe_conditions(settings))
-    rows = rows_of(log, [RIGHT, *CLASSICS])
+    rows = make_rows(log, [RIGHT, *CLASSICS])
     make = partial(Task, data=arguments.data, settings=settings)
     with ProcessPoolExecutor(arguments.workers, mp_context=get_context("spawn")) as pool:
-        tune(rows, log, make, pool)
-        measure(rows, log, make, pool)
-    print(table(rows))
+        tune_learning_rates(rows, log, make, pool)
+        measure_accuracies(rows, log, make, pool)
+    print(format_table(rows))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "false_flags.json"
 
 
-def answers(folder: Path, students: int, seed: int) -> Iterator[tuple[str, Kind, str | None]]:
+def iterate_answers_and_flags(folder: Path, students: int, seed: int) -> Iterator[tuple[str, Kind, str | None]]:
     """Exercise, kind and note (None: there is no flag) of each answer in a class.
 
     A notebook with a hostile answer, or one that ends its process, is hostile as a whole: its cells are around all.
@@ -66,7 +66,7 @@ def main() -> None:
     asked, flagged, said = Counter[str](), Counter[str](), []
     for seed in given.seed:
         with tempfile.TemporaryDirectory() as place:
-            for exercise, kind, note in answers(Path(place) / "class", given.students, seed):
+            for exercise, kind, note in iterate_answers_and_flags(Path(place) / "class", given.students, seed):
                 asked[kind] += 1
                 flagged[kind] += note is not None
                 if note and kind != Kind.HOSTILE:

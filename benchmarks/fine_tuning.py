@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from arms import Log, conditions, parser_of, set_rates
+from arms import Log, collect_conditions, make_parser, schedule_learning_rates
 from lesson_cifar import define_from_note
 from torch import Tensor, nn
 from torch.optim import AdamW
@@ -87,7 +87,7 @@ class Run:
         )
 
 
-def pictures(data: Path, task: str, split: str) -> ImageDataset:
+def load_task_images(data: Path, task: str, split: str) -> ImageDataset:
     """The images of a task, with the statistics that the trained model knows."""
     saved = trained_vit()
     dataset = grouped(load_npz(data, split), TASK if task == "test" else OTHERS)
@@ -106,13 +106,13 @@ def train(model: nn.Module, run: Run, images: ImageDataset, test: ImageDataset, 
     """Accuracy in [0, 1] on the test images after the last pass."""
     loader = Batches(images, BATCH, MOVED, shuffle=True, seed=run.seed)
     optimizer = AdamW(fine_tuning_groups(model, run.rate, run.head_rate), weight_decay=WEIGHT_DECAY)
-    set_rates(optimizer, epochs * len(loader))
+    schedule_learning_rates(optimizer, epochs * len(loader))
     for _ in range(epochs):
         train_one_epoch(model, loader, optimizer, "cpu")
     return evaluate(model, Batches(test, 500), "cpu")[1]
 
 
-def features_of(model: nn.Module, images: ImageDataset) -> Features:
+def compute_features(model: nn.Module, images: ImageDataset) -> Features:
     """Features and labels, in the order of the images."""
     return extract_features(model, Batches(images, 500), "cpu")
 
@@ -122,31 +122,33 @@ def fit_probe(known: Features, weight_decay: float) -> nn.Linear:
     return linear_probe(*known, len(TASK), weight_decay)
 
 
-def accuracy_of(head: nn.Linear, new: Features) -> float:
+def compute_accuracy(head: nn.Linear, new: Features) -> float:
     """Share of new images that a probe gets right."""
     features, labels = new
     return (head(features).argmax(dim=1) == labels).float().mean().item()
 
 
-def probe(run: Run, images: ImageDataset, test: ImageDataset) -> float:
+def measure_linear_probe(run: Run, images: ImageDataset, test: ImageDataset) -> float:
     """Accuracy in [0, 1] of the linear probe, on the images as they are or on several versions of each."""
     read = (
-        read_earlier if run.way.startswith(OF_EARLIER) else partial(extract_features, trained_vit().model, device="cpu")
+        compute_earlier_features
+        if run.way.startswith(OF_EARLIER)
+        else partial(extract_features, trained_vit().model, device="cpu")
     )
     is_moved = run.way.endswith(OF_MOVED)
     loader = Batches(images, 500, MOVED, seed=run.seed) if is_moved else Batches(images, 500)
     # each pass moves them anew
     features, labels = zip(*(read(loader) for _ in range(VERSIONS if is_moved else 1)), strict=True)
-    return accuracy_of(fit_probe((torch.cat(features), torch.cat(labels)), run.rate), read(Batches(test, 500)))
+    return compute_accuracy(fit_probe((torch.cat(features), torch.cat(labels)), run.rate), read(Batches(test, 500)))
 
 
-def read_earlier(loader: Batches) -> Features:
+def compute_earlier_features(loader: Batches) -> Features:
     """The class token after the earlier block, scaled as by a norm, (images, embed_dim), and the labels."""
-    features, labels = after_each_block(loader, slice(1))
+    features, labels = compute_features_by_block(loader, slice(1))
     return features[EARLIER], labels
 
 
-def with_lora(model: nn.Module, num_classes: int) -> nn.Module:
+def add_lora_and_head(model: nn.Module, num_classes: int) -> nn.Module:
     """The model as the function of this name in the side note on LoRA gives it."""
     names = {"torch": torch, "nn": nn, "copy": copy, "replace_head": replace_head}
     adapted: nn.Module = define_from_note("lora", names)["with_lora"](model, num_classes)
@@ -159,13 +161,13 @@ def make_start(run: Run, images: ImageDataset) -> nn.Module:
     if run.way == "from nothing":
         return VisionTransformer(saved.config)
     if run.way == LORA:
-        return with_lora(saved.model, len(images.classes))
+        return add_lora_and_head(saved.model, len(images.classes))
     model = replace_head(saved.model, len(images.classes))
     if run.way == ZERO_HEAD:
         for parameter in model.get_submodule("head").parameters():
             nn.init.zeros_(parameter)
     if run.way == PROBE_FIRST:
-        head = fit_probe(features_of(saved.model, images), PROBE_DECAY)
+        head = fit_probe(compute_features(saved.model, images), PROBE_DECAY)
         model.get_submodule("head").load_state_dict(head.state_dict())
     if run.way == LAST_BLOCK:
         model.requires_grad_(False)
@@ -174,45 +176,45 @@ def make_start(run: Run, images: ImageDataset) -> nn.Module:
     return model
 
 
-def perform(run: Run, data: Path) -> dict[str, Any]:
+def train_and_measure(run: Run, data: Path) -> dict[str, Any]:
     """One run, alone in its process."""
     torch.set_num_threads(1)
     torch.manual_seed(run.seed)
-    everything = pictures(data, run.task, "train")
+    everything = load_task_images(data, run.task, "train")
     images = draw_images(everything, run.per_class, run.seed)
-    test = pictures(data, run.task, "test")
+    test = load_task_images(data, run.task, "test")
     started, epochs = time.perf_counter(), EPOCHS[run.per_class]
     if run.way.startswith("probe"):
-        accuracy = probe(run, images, test)
+        accuracy = measure_linear_probe(run, images, test)
     else:
         passes = LONGER * epochs if run.way == "from nothing" else epochs
         accuracy = train(make_start(run, images), run, images, test, passes)
     return {**asdict(run), "accuracy": round(accuracy, 4), "seconds": round(time.perf_counter() - started, 1)}
 
 
-def held_back(
+def measure_leaky_split(
     model: nn.Module, images: ImageDataset, new: Features, seed: int, mirror_first: bool, weight_decay: float
 ) -> tuple[float, float]:
     """Accuracy on a fifth of images and their mirror images, and on new ones: divided after mirroring, or before."""
     mirrored = images.images.flip(-1)
     both = replace(images, images=torch.cat([images.images, mirrored]), labels=images.labels.repeat(2))
-    features, labels = features_of(model, both)
+    features, labels = compute_features(model, both)
     count = len(both) if mirror_first else len(images)
     learned, held = split_indices(count, count // 5, seed)
     if not mirror_first:
         pairs = torch.arange(len(images)).repeat(2)
         learned, held = torch.isin(pairs, learned), torch.isin(pairs, held)
     head = fit_probe((features[learned], labels[learned]), weight_decay)
-    return accuracy_of(head, (features[held], labels[held])), accuracy_of(head, new)
+    return compute_accuracy(head, (features[held], labels[held])), compute_accuracy(head, new)
 
 
-def leaks(model: nn.Module, train_images: ImageDataset, new: Features) -> dict[str, float]:
+def measure_leaks(model: nn.Module, train_images: ImageDataset, new: Features) -> dict[str, float]:
     """Measure accuracy under a split that lets mirror images through, by weight decay; means over three seeds."""
     found = {}
     for name, mirror_first in {"mirrored, then divided": True, "divided, then mirrored": False}.items():
         for decay in TRIED_DECAYS:
             runs = [
-                held_back(model, draw_images(train_images, 20, seed), new, seed, mirror_first, decay)
+                measure_leaky_split(model, draw_images(train_images, 20, seed), new, seed, mirror_first, decay)
                 for seed in (0, 1, 2)
             ]
             held, fresh = zip(*runs, strict=True)
@@ -220,13 +222,13 @@ def leaks(model: nn.Module, train_images: ImageDataset, new: Features) -> dict[s
     return found
 
 
-def enlarge(images: ImageDataset) -> ImageDataset:
+def enlarge_images(images: ImageDataset) -> ImageDataset:
     """The images at another size."""
     larger = F.interpolate(images.images.float(), size=(LARGER, LARGER), mode="bilinear", antialias=True)
     return replace(images, images=larger.round().to(torch.uint8))
 
 
-def at_larger_size(known: ImageDataset, test: ImageDataset, old_head: nn.Linear) -> dict[str, float]:
+def measure_at_larger_size(known: ImageDataset, test: ImageDataset, old_head: nn.Linear) -> dict[str, float]:
     """The trained model at another resolution, its positions resized or drawn anew, with a new probe and the old."""
     saved, found = trained_vit(), {}
     config = replace(saved.config, image_size=LARGER)
@@ -236,47 +238,49 @@ def at_larger_size(known: ImageDataset, test: ImageDataset, old_head: nn.Linear)
         resized = resize_positions(weights["positions"], saved.config.grid_size, config.grid_size)
         weights["positions"] = resized if name == "resized" else other.positions.detach()
         other.load_state_dict(weights)
-        new = features_of(other, enlarge(test))
-        found[f"positions {name}"] = accuracy_of(fit_probe(features_of(other, enlarge(known)), PROBE_DECAY), new)
-        found[f"positions {name}, old probe"] = accuracy_of(old_head, new)
+        new = compute_features(other, enlarge_images(test))
+        found[f"positions {name}"] = compute_accuracy(
+            fit_probe(compute_features(other, enlarge_images(known)), PROBE_DECAY), new
+        )
+        found[f"positions {name}, old probe"] = compute_accuracy(old_head, new)
     return found
 
 
-def inputs_of_probes(images: ImageDataset, seed: int) -> dict[str, Features]:
+def compute_probe_inputs(images: ImageDataset, seed: int) -> dict[str, Features]:
     """List what a probe can be fitted on: the trained model's features or logits, a fresh one's features, pixels."""
     saved = trained_vit()
     torch.manual_seed(seed)
     fresh = VisionTransformer(saved.config)
-    features, labels = features_of(saved.model, images)
+    features, labels = compute_features(saved.model, images)
     with torch.no_grad():
         logits = saved.model.head(features)
     return {
         "features": (features, labels),
         "logits": (logits, labels),
-        "never trained": features_of(fresh, images),
+        "never trained": compute_features(fresh, images),
         "pixels": (images.normalize(images.images).flatten(1), labels),
     }
 
 
-def probes(data: Path) -> dict[str, float]:
+def measure_probes_by_input(data: Path) -> dict[str, float]:
     """Accuracy of a probe on each input, for three draws, and its weight decay: the best on the other superclasses."""
-    images, test = pictures(data, "tuning", "train"), pictures(data, "tuning", "test")
-    known, new = inputs_of_probes(draw_images(images, 100, 0), 0), inputs_of_probes(test, 0)
+    images, test = load_task_images(data, "tuning", "train"), load_task_images(data, "tuning", "test")
+    known, new = compute_probe_inputs(draw_images(images, 100, 0), 0), compute_probe_inputs(test, 0)
     found = {}
     for name in known:
-        tried = {decay: accuracy_of(fit_probe(known[name], decay), new[name]) for decay in MORE_DECAYS}
-        found[f"{name}: weight decay"] = best_of(tried)
-    images, test = pictures(data, "test", "train"), pictures(data, "test", "test")
+        tried = {decay: compute_accuracy(fit_probe(known[name], decay), new[name]) for decay in MORE_DECAYS}
+        found[f"{name}: weight decay"] = choose_best(tried)
+    images, test = load_task_images(data, "test", "train"), load_task_images(data, "test", "test")
     for seed in SEEDS[100]:
-        known, new = inputs_of_probes(draw_images(images, 100, seed), seed), inputs_of_probes(test, seed)
+        known, new = compute_probe_inputs(draw_images(images, 100, seed), seed), compute_probe_inputs(test, seed)
         for name in known:
             head = fit_probe(known[name], found[f"{name}: weight decay"])
-            found[f"{name}, draw {seed}"] = accuracy_of(head, new[name])
+            found[f"{name}, draw {seed}"] = compute_accuracy(head, new[name])
     return found
 
 
 @torch.no_grad()
-def after_each_block(loader: Batches, tokens: slice) -> tuple[list[Tensor], Tensor]:
+def compute_features_by_block(loader: Batches, tokens: slice) -> tuple[list[Tensor], Tensor]:
     """The mean of these tokens after each block, scaled as by a norm, (images, embed_dim), and the labels."""
     saved, found, labels = trained_vit(), [], []
     for images, of_batch in loader:
@@ -287,35 +291,38 @@ def after_each_block(loader: Batches, tokens: slice) -> tuple[list[Tensor], Tens
     return [torch.cat(each) for each in zip(*found, strict=True)], torch.cat(labels)
 
 
-def on_the_others(data: Path, tokens: slice) -> list[dict[float, float]]:
+def tune_probe_by_block(data: Path, tokens: slice) -> list[dict[float, float]]:
     """For each block, weight decay → accuracy of a probe on these tokens, on the other superclasses."""
-    images, test = draw_images(pictures(data, "tuning", "train"), 100, 0), pictures(data, "tuning", "test")
-    (known, labels), (new, of_new) = (after_each_block(Batches(each, 500), tokens) for each in (images, test))
+    images, test = (
+        draw_images(load_task_images(data, "tuning", "train"), 100, 0),
+        load_task_images(data, "tuning", "test"),
+    )
+    (known, labels), (new, of_new) = (compute_features_by_block(Batches(each, 500), tokens) for each in (images, test))
     return [
-        {decay: accuracy_of(fit_probe((one, labels), decay), (other, of_new)) for decay in MORE_DECAYS}
+        {decay: compute_accuracy(fit_probe((one, labels), decay), (other, of_new)) for decay in MORE_DECAYS}
         for one, other in zip(known, new, strict=True)
     ]
 
 
-def by_block(data: Path) -> dict[str, float]:
+def measure_probe_by_block(data: Path) -> dict[str, float]:
     """Accuracy of a probe after each block, for three draws; its weight decay, and what it reaches on the others."""
-    images, test = pictures(data, "test", "train"), pictures(data, "test", "test")
+    images, test = load_task_images(data, "test", "train"), load_task_images(data, "test", "test")
     found = {}
     for name, tokens in {"mean patch": slice(1, None), "class token": slice(1)}.items():
-        others, (new, of_new) = on_the_others(data, tokens), after_each_block(Batches(test, 500), tokens)
-        decays = [best_of(tried) for tried in others]
+        others, (new, of_new) = tune_probe_by_block(data, tokens), compute_features_by_block(Batches(test, 500), tokens)
+        decays = [choose_best(tried) for tried in others]
         for number, (decay, tried) in enumerate(zip(decays, others, strict=True)):
             found[f"{name} after block {number}: weight decay"] = decay
             found[f"{name} after block {number}: other superclasses"] = tried[decay]
         for seed in SEEDS[100]:
-            known, labels = after_each_block(Batches(draw_images(images, 100, seed), 500), tokens)
+            known, labels = compute_features_by_block(Batches(draw_images(images, 100, seed), 500), tokens)
             for number, (features, decay) in enumerate(zip(known, decays, strict=True)):
                 head = fit_probe((features, labels), decay)
-                found[f"{name} after block {number}, draw {seed}"] = accuracy_of(head, (new[number], of_new))
+                found[f"{name} after block {number}, draw {seed}"] = compute_accuracy(head, (new[number], of_new))
     return found
 
 
-def old_answers(model: VisionTransformer, new: Features) -> dict[str, float]:
+def count_old_head_answers(model: VisionTransformer, new: Features) -> dict[str, float]:
     """The three classes that the old head answers most often for each new class, with their shares."""
     features, labels = new
     with torch.no_grad():
@@ -327,7 +334,7 @@ def old_answers(model: VisionTransformer, new: Features) -> dict[str, float]:
     return found
 
 
-def near_copies(known: Features, new: Features) -> dict[str, float]:
+def measure_feature_similarity(known: Features, new: Features) -> dict[str, float]:
     """Return how alike the features of test and training images are."""
     cosines = F.normalize(new[0], dim=1) @ F.normalize(known[0], dim=1).T
     return {
@@ -336,31 +343,31 @@ def near_copies(known: Features, new: Features) -> dict[str, float]:
     }
 
 
-def nearest(known: Features, new: Features) -> dict[str, float]:
+def measure_nearest_neighbor_accuracy(known: Features, new: Features) -> dict[str, float]:
     """Return how often the nearest training image has the right class."""
     cosines = F.normalize(new[0], dim=1) @ F.normalize(known[0], dim=1).T
     return {"nearest training image right": (known[1][cosines.argmax(dim=1)] == new[1]).float().mean().item()}
 
 
-def demonstrations(data: Path) -> dict[str, float]:
+def measure_demonstrations(data: Path) -> dict[str, float]:
     """Measure what the lesson shows in seconds: old answers, near-copies, probes, a leak, another resolution."""
     saved = trained_vit()
-    train_images, test = pictures(data, "test", "train"), pictures(data, "test", "test")
-    known, new = draw_images(train_images, 100, 0), features_of(saved.model, test)
-    features = features_of(saved.model, known)
+    train_images, test = load_task_images(data, "test", "train"), load_task_images(data, "test", "test")
+    known, new = draw_images(train_images, 100, 0), compute_features(saved.model, test)
+    features = compute_features(saved.model, known)
     found = {
-        **old_answers(saved.model, new),
-        **near_copies(features, new),
-        **nearest(features, new),
-        **probes(data),
-        **by_block(data),
-        **leaks(saved.model, train_images, new),
-        **at_larger_size(known, test, fit_probe(features, PROBE_DECAY)),
+        **count_old_head_answers(saved.model, new),
+        **measure_feature_similarity(features, new),
+        **measure_nearest_neighbor_accuracy(features, new),
+        **measure_probes_by_input(data),
+        **measure_probe_by_block(data),
+        **measure_leaks(saved.model, train_images, new),
+        **measure_at_larger_size(known, test, fit_probe(features, PROBE_DECAY)),
     }
     return {name: round(value, 4) for name, value in found.items()}
 
 
-def tuning_runs() -> list[Run]:
+def list_tuning_runs() -> list[Run]:
     """Return what is tried on the other superclasses: probes at every number of images, the rest at 100 a class."""
     tried = {count: (*TRIED_DECAYS, *BEYOND.get(count, ())) for count in SEEDS}
     probes = [
@@ -380,31 +387,31 @@ def tuning_runs() -> list[Run]:
     return [*probes, *fine, *one]
 
 
-def best_of(tried: Mapping[float, float]) -> float:
+def choose_best(tried: Mapping[float, float]) -> float:
     """The rate, or weight decay, with the highest accuracy; of equals the largest."""
     return max(tried, key=lambda rate: (tried[rate], rate))
 
 
-def best_rate(done: dict[str, dict[str, Any]], way: str, per_class: int) -> float:
+def find_best_rate(done: dict[str, dict[str, Any]], way: str, per_class: int) -> float:
     """The rate that was best on the other superclasses."""
     wanted = ("tuning", way, per_class)
     runs = (run for run in done.values() if (run["task"], run["way"], run["per_class"]) == wanted)
-    return best_of({run["rate"]: run["accuracy"] for run in runs})
+    return choose_best({run["rate"]: run["accuracy"] for run in runs})
 
 
 def test_runs(done: dict[str, dict[str, Any]]) -> list[Run]:
     """What the lesson quotes."""
-    fine, nothing, one = (best_rate(done, way, 100) for way in ("fine-tuning", "from nothing", "one rate"))
+    fine, nothing, one = (find_best_rate(done, way, 100) for way in ("fine-tuning", "from nothing", "one rate"))
     high, runs = round(HEAD_FACTOR * fine, 6), []
     for count, seeds in SEEDS.items():
         for seed in seeds:
-            runs += [Run(way, count, seed, best_rate(done, way, count)) for way in (PROBE, OF_EARLIER)]
+            runs += [Run(way, count, seed, find_best_rate(done, way, count)) for way in (PROBE, OF_EARLIER)]
             runs.append(Run("fine-tuning", count, seed, fine, high))
             runs.append(Run("from nothing", count, seed, nothing, nothing))
     for count in MOVED_AT:
         for way in (PROBE + OF_MOVED, OF_EARLIER + OF_MOVED):
-            runs += [Run(way, count, seed, best_rate(done, way, count)) for seed in SEEDS[count]]
-    block, lora = (best_rate(done, way, 100) for way in (LAST_BLOCK, LORA))
+            runs += [Run(way, count, seed, find_best_rate(done, way, count)) for seed in SEEDS[count]]
+    block, lora = (find_best_rate(done, way, 100) for way in (LAST_BLOCK, LORA))
     for seed in SEEDS[100]:
         runs.append(Run(LAST_BLOCK, 100, seed, block, round(HEAD_FACTOR * block, 6)))
         runs.append(Run(LORA, 100, seed, lora, lora))
@@ -417,10 +424,10 @@ def test_runs(done: dict[str, dict[str, Any]]) -> list[Run]:
 def describe_conditions() -> dict[str, Any]:
     """All that the numbers depend on."""
     training = {"batch_size": BATCH, "weight_decay": WEIGHT_DECAY, "epochs": EPOCHS, "from_nothing_times": LONGER}
-    return conditions("fine_tuning", device="cpu, 1 thread", model=DIGEST, task=TASK, training=training)
+    return collect_conditions("fine_tuning", device="cpu, 1 thread", model=DIGEST, task=TASK, training=training)
 
 
-def table(done: dict[str, dict[str, Any]]) -> str:
+def format_table(done: dict[str, dict[str, Any]]) -> str:
     """Accuracy on the test images of each way: mean, each seed, and the difference from the probe's."""
     lines = []
     for count in SEEDS:
@@ -436,16 +443,16 @@ def table(done: dict[str, dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = parser_of(__doc__, RESULTS, "cifar100.npz")
+    parser = make_parser(__doc__, RESULTS, "cifar100.npz")
     parser.add_argument("--at-once", type=int, default=2, metavar="N", help="runs at a time, a core each (default: 2)")
     arguments = parser.parse_args()
     log = Log(arguments.output, describe_conditions())
-    for runs in (tuning_runs, lambda: test_runs(log.found["runs"])):
+    for runs in (list_tuning_runs, lambda: test_runs(log.found["runs"])):
         wanted = {("runs", run.key): (run,) for run in runs()}
-        log.measure_all(wanted, partial(perform, data=arguments.data), arguments.at_once)
+        log.measure_missing(wanted, partial(train_and_measure, data=arguments.data), arguments.at_once)
     torch.set_num_threads(1)
-    log.measure("shown", by=partial(demonstrations, arguments.data))
-    print(table(log.found["runs"]))
+    log.measure_once("shown", by=partial(measure_demonstrations, arguments.data))
+    print(format_table(log.found["runs"]))
 
 
 if __name__ == "__main__":

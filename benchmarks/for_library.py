@@ -21,7 +21,9 @@ TRAINED = {
 LIBRARY = Path(__file__).parents[1] / "vit_course" / "exercises" / "in_training.json"
 
 
-def findings(right: Row, wrong: list[Row], reasons: dict[str, str], num_classes: int) -> dict[str, Any]:
+def collect_training_outcomes(
+    right: Row, wrong: list[Row], reasons: dict[str, str], num_classes: int
+) -> dict[str, Any]:
     """Return what exercise_kit.engine.exercise reads: what became of the right model, and of each mistake by its key.
 
     Args:
@@ -31,15 +33,15 @@ def findings(right: Row, wrong: list[Row], reasons: dict[str, str], num_classes:
         num_classes: from which the library knows the loss of a model that guesses.
     """
     measured = [accuracy for accuracy in right.accuracies if accuracy is not None]
-    finding = _outcome(right) | {"spread": round(max(measured) - min(measured), 4), "seeds": len(measured)}
-    mistakes = {row.name: _outcome(row) for row in wrong if row.seeds} | {
-        key: _not_trained(reason) for key, reason in reasons.items()
+    finding = _describe_outcome(right) | {"spread": round(max(measured) - min(measured), 4), "seeds": len(measured)}
+    mistakes = {row.name: _describe_outcome(row) for row in wrong if row.seeds} | {
+        key: _describe_why_not_trained(reason) for key, reason in reasons.items()
     }
     right_one = finding | {"classes": num_classes}
     return {"trained": TRAINED, "right": right_one, "mistakes": dict(sorted(mistakes.items()))}
 
 
-def _outcome(row: Row) -> dict[str, Any]:
+def _describe_outcome(row: Row) -> dict[str, Any]:
     """Means over the seeds, the training loss that of the last epoch; or why training stopped."""
     if why := next((each for each in row.stopped if each), None):
         return {"stops": why}
@@ -48,7 +50,7 @@ def _outcome(row: Row) -> dict[str, Any]:
     return {"accuracy": round(mean(accuracies), 4), "loss": round(mean(losses), 4)}
 
 
-def _not_trained(reason: str) -> dict[str, str]:
+def _describe_why_not_trained(reason: str) -> dict[str, str]:
     if not reason.startswith(SAME):
         return {"stops": reason.removeprefix("stops with ")}
     same = reason.removeprefix(SAME)

@@ -62,14 +62,14 @@ def make_pack(folder: Path, dataset: str, data: Path | None, students: int, less
         for name in filter(None, tracked.split("\0")):
             if not name.startswith(LEFT_OUT):
                 packed.add(ROOT / name, f"tree/{name}")
-        for name in distributions(LACKING):
-            add_distribution(packed, name)
-        add_class(packed, folder / "class", students, lessons)
+        for name in list_required_packages(LACKING):
+            add_package(packed, name)
+        add_simulated_class(packed, folder / "class", students, lessons)
     train, test = load_dataset(dataset, data)
     facts = {"name": dataset, "classes": train.classes, "quality": QUALITY}
     for split, images, kind in (("train", train, "jpeg"), ("test", test, "png")):
         facts[split] = images.labels.tolist()
-        write_sheets(folder / split, images.images.permute(0, 2, 3, 1).numpy(), kind)
+        write_image_sheets(folder / split, images.images.permute(0, 2, 3, 1).numpy(), kind)
     (folder / "data.json").write_text(json.dumps(facts))
     size = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
     if size > MOST_BYTES:
@@ -77,7 +77,7 @@ def make_pack(folder: Path, dataset: str, data: Path | None, students: int, less
     return size
 
 
-def distributions(names: tuple[str, ...]) -> list[str]:
+def list_required_packages(names: tuple[str, ...]) -> list[str]:
     """The installed packages of these names and all that they need, but for what is there and for compiled ones."""
     found: list[str] = []
     left = list(names)
@@ -97,14 +97,14 @@ def distributions(names: tuple[str, ...]) -> list[str]:
     return sorted(found)
 
 
-def add_distribution(packed: tarfile.TarFile, name: str) -> None:
+def add_package(packed: tarfile.TarFile, name: str) -> None:
     """Add a package's modules and its metadata."""
     for each in importlib.metadata.files(name) or []:
         if each.parts[0] != ".." and each.suffix != ".pyc" and "jedi/third_party" not in str(each):
             packed.add(each.locate(), f"site/{each}")
 
 
-def add_class(packed: tarfile.TarFile, folder: Path, students: int, lessons: Sequence[str]) -> None:
+def add_simulated_class(packed: tarfile.TarFile, folder: Path, students: int, lessons: Sequence[str]) -> None:
     """Simulate a class, and add what its students handed in beside the truth."""
     command = [sys.executable, "-m", "vit_course", "simulate", str(folder), "--students", str(students), "--seed", "1"]
     command += [part for lesson in lessons for part in ("--lesson", lesson)]
@@ -114,7 +114,7 @@ def add_class(packed: tarfile.TarFile, folder: Path, students: int, lessons: Seq
     shutil.rmtree(folder)
 
 
-def write_sheets(folder: Path, images: np.ndarray, kind: str) -> None:
+def write_image_sheets(folder: Path, images: np.ndarray, kind: str) -> None:
     """Images (count, height, width, 3) uint8 side by side on sheets; JPEG's blocks of 8 pixels meet at their edges."""
     folder.mkdir()
     count, height, width, _ = images.shape
@@ -127,8 +127,8 @@ def write_sheets(folder: Path, images: np.ndarray, kind: str) -> None:
         Image.fromarray(sheet).save(folder / f"{number:03}.{kind}", **options)
 
 
-def read_sheets(folder: Path, count: int) -> np.ndarray:
-    """Return what `write_sheets` wrote: (count, height, width, 3) uint8."""
+def read_image_sheets(folder: Path, count: int) -> np.ndarray:
+    """Return what `write_image_sheets` wrote: (count, height, width, 3) uint8."""
     parts = []
     for path in sorted(folder.iterdir()):
         sheet = np.asarray(Image.open(io.BytesIO(path.read_bytes())).convert("RGB"))
@@ -146,5 +146,5 @@ def unpack(pack: Path, folder: Path) -> None:
     arrays = {"classes": np.array(facts["classes"])}
     for split in ("train", "test"):
         labels = np.array(facts[split], np.int64)
-        arrays |= {f"{split}_images": read_sheets(pack / split, len(labels)), f"{split}_labels": labels}
+        arrays |= {f"{split}_images": read_image_sheets(pack / split, len(labels)), f"{split}_labels": labels}
     np.savez(folder / f"{facts['name']}.npz", **arrays)

@@ -55,7 +55,7 @@ SLIPS = {
 }
 
 
-def answers_of(right: dict[str, str], rng: random.Random) -> dict[str, str]:
+def draw_student_answers(right: dict[str, str], rng: random.Random) -> dict[str, str]:
     """Draw what one student handed in: of each exercise two thirds right, a quarter with a slip, the rest unwritten."""
     written = {}
     for name, source in right.items():
@@ -72,15 +72,15 @@ def answers_of(right: dict[str, str], rng: random.Random) -> dict[str, str]:
 
 def make_class(folder: Path, students: int) -> list[Path]:
     new_class(folder, ROOT)
-    nbgrader(folder, "generate_assignment", LESSON)
+    run_nbgrader(folder, "generate_assignment", LESSON)
     right, rng = read_model_answers(folder, LESSON), random.Random(0)
-    answers = {f"student-{number:03}": answers_of(right, rng) for number in range(students)}
+    answers = {f"student-{number:03}": draw_student_answers(right, rng) for number in range(students)}
     for student, written in answers.items():  # the same work of two students would be graded once
         written["patches-or-pixels"] += f"\n\n{student}"
     return list(write_submissions(folder, LESSON, answers).values())
 
 
-def nbgrader(folder: Path, *command: str) -> None:
+def run_nbgrader(folder: Path, *command: str) -> None:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     environment = {**os.environ, "PATH": path}
     subprocess.run(
@@ -93,7 +93,7 @@ class PeakMemory:
 
     def __enter__(self) -> PeakMemory:
         self.peak, self._over = 0.0, threading.Event()
-        self._thread = threading.Thread(target=self._watch)
+        self._thread = threading.Thread(target=self._watch_memory)
         self._thread.start()
         return self
 
@@ -101,7 +101,7 @@ class PeakMemory:
         self._over.set()
         self._thread.join()
 
-    def _watch(self) -> None:
+    def _watch_memory(self) -> None:
         own = psutil.Process()
         while not self._over.wait(0.1):
             total = 0
@@ -138,10 +138,10 @@ def measure_judge(folder: Path, paths: list[Path], jobs: int) -> dict[str, Any]:
     }
 
 
-def stock(paths: list[Path]) -> dict[str, Any]:
+def time_stock_nbgrader(paths: list[Path]) -> dict[str, Any]:
     """Stock nbgrader's own step for the same notebooks: execute every cell in a fresh kernel."""
 
-    def run() -> list[float]:
+    def execute_all_notebooks() -> list[float]:
         each = []
         for path in paths:
             notebook, start = nbformat.read(path, as_version=4), time.perf_counter()
@@ -149,11 +149,11 @@ def stock(paths: list[Path]) -> dict[str, Any]:
             each.append(time.perf_counter() - start)
         return each
 
-    _, peak, each = time_work(run)
+    _, peak, each = time_work(execute_all_notebooks)
     return {"submissions": len(each), "median_ms": round(1000 * median(each)), "peak_megabytes": round(peak)}
 
 
-def killed_and_resumed(folder: Path, students: int) -> dict[str, Any]:
+def kill_and_resume_grading(folder: Path, students: int) -> dict[str, Any]:
     """Grade, SIGKILL everything half-way, resume: how many were kept, and how many graded twice."""
     kept = folder / ".vit_course" / "results"
     for path in kept.rglob("*.json"):
@@ -179,7 +179,7 @@ def measure_autograde(folder: Path, fresh: bool) -> dict[str, Any]:
     if fresh:
         for path in (folder / ".vit_course" / "results").rglob("*.json"):
             path.unlink()
-    seconds, peak, _ = time_work(lambda: nbgrader(folder, "autograde", LESSON, "--force"))
+    seconds, peak, _ = time_work(lambda: run_nbgrader(folder, "autograde", LESSON, "--force"))
     return {"fresh": fresh, "wall_seconds": round(seconds, 1), "peak_megabytes": round(peak)}
 
 
@@ -192,7 +192,7 @@ def main() -> None:
         folder = Path(home) / "class"
         paths = make_class(folder, arguments.students)
         one, many = measure_judge(folder, paths, 1), measure_judge(folder, paths, os.cpu_count() or 1)
-        resumed = killed_and_resumed(folder, arguments.students)
+        resumed = kill_and_resume_grading(folder, arguments.students)
         report: dict[str, Any] = {
             "date": datetime.now(UTC).date().isoformat(),
             "cores": os.cpu_count(),
@@ -201,7 +201,7 @@ def main() -> None:
             "judge_on_every_core": many,
             "killed_and_resumed": resumed,
             "nbgrader_autograde": [measure_autograde(folder, fresh=True), measure_autograde(folder, fresh=False)],
-            "stock_nbgrader": stock(paths[: arguments.stock]),
+            "stock_nbgrader": time_stock_nbgrader(paths[: arguments.stock]),
         }
     scores = [part.pop("scores") for part in (one, many, resumed)]
     report["same_scores_three_times"] = scores[0] == scores[1] == scores[2]

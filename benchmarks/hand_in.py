@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from arms import Log, conditions, images_of, parser_of, set_rates
-from lesson_cifar import BASE, BATCH, LEARNING_RATE, MOVED, Arm, build
+from arms import Log, collect_conditions, load_train_and_validation, make_parser, schedule_learning_rates
+from lesson_cifar import BASE, BATCH, LEARNING_RATE, MOVED, Arm, build_model_and_optimizer
 from torch import nn
 
 from vit_course.data import Augmentation, Batches, ImageDataset, load_npz
@@ -37,17 +37,17 @@ SETTINGS = TrainingSettings(
 )
 
 
-def as_they_are(train: ImageDataset, _: ImageDataset) -> nn.Module:
+def train_by_lesson(train: ImageDataset, _: ImageDataset) -> nn.Module:
     """The lesson's first model, trained by its own loop."""
-    model, optimizer = build(Arm(), SEED, LEARNING_RATE)
+    model, optimizer = build_model_and_optimizer(Arm(), SEED, LEARNING_RATE)
     loader = Batches(train, BATCH, MOVED, shuffle=True, seed=SEED)
-    set_rates(optimizer, EPOCHS * len(loader))
+    schedule_learning_rates(optimizer, EPOCHS * len(loader))
     for _ in range(EPOCHS):
         train_one_epoch(model, loader, optimizer, "cpu")
     return model
 
 
-def with_muon(train: ImageDataset, validation: ImageDataset) -> nn.Module:
+def train_with_muon(train: ImageDataset, validation: ImageDataset) -> nn.Module:
     """Patches of 4, trained by ``fit``."""
     torch.manual_seed(SEED)
     model = VisionTransformer(replace(BASE, patch_size=4))
@@ -56,17 +56,17 @@ def with_muon(train: ImageDataset, validation: ImageDataset) -> nn.Module:
 
 
 ROWS: dict[str, Callable[[ImageDataset, ImageDataset], nn.Module]] = {
-    "as they are": as_they_are,
-    "patches of 4, Muon": with_muon,
+    "as they are": train_by_lesson,
+    "patches of 4, Muon": train_with_muon,
 }
 
 
 def main() -> None:
-    arguments = parser_of(__doc__, RESULTS).parse_args()
+    arguments = make_parser(__doc__, RESULTS).parse_args()
     torch.set_num_threads(1)
-    train, validation = images_of(arguments.data)
+    train, validation = load_train_and_validation(arguments.data)
     test = load_npz(arguments.data, "test").with_statistics_of(train)
-    log = Log(arguments.output, conditions("hand_in"), ROWS)
+    log = Log(arguments.output, collect_conditions("hand_in"), ROWS)
 
     def train_and_measure(trained: Callable[[ImageDataset, ImageDataset], nn.Module]) -> dict[str, float]:
         started = time.perf_counter()
@@ -78,7 +78,7 @@ def main() -> None:
         }
 
     for name, trained in ROWS.items():
-        print(name, log.measure("results", name, by=partial(train_and_measure, trained)))
+        print(name, log.measure_once("results", name, by=partial(train_and_measure, trained)))
 
 
 if __name__ == "__main__":

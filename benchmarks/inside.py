@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from arms import Log, conditions, parser_of
-from lesson_cifar import define, define_from_note
+from arms import Log, collect_conditions, make_parser
+from lesson_cifar import define_from_lesson, define_from_note
 from torch import Tensor
 
 from vit_course.config import ViTConfig
@@ -33,14 +33,14 @@ SEEDS = (0, 1, 2)
 SMALL = ViTConfig(image_size=32, patch_size=4, embed_dim=64, depth=3, num_heads=4, mlp_ratio=2.0)
 
 
-def lesson_functions(model: VisionTransformer, pictures: ImageDataset) -> dict[str, Any]:
+def load_lesson_functions(model: VisionTransformer, pictures: ImageDataset) -> dict[str, Any]:
     """The functions of lesson 08, which look for model, config and pictures among their own global names."""
     names: dict[str, Any] = {"torch": torch, "F": F, "record": record}
     names |= {"model": model.eval(), "config": model.config, "pictures": pictures}
-    return define_from_note("where_the_answer_arises", define("08_inside", names))
+    return define_from_note("where_the_answer_arises", define_from_lesson("08_inside", names))
 
 
-def covering(lesson: dict[str, Any], fresh: VisionTransformer, images: Tensor) -> dict[str, Any]:
+def measure_covering(lesson: dict[str, Any], fresh: VisionTransformer, images: Tensor) -> dict[str, Any]:
     """Accuracy with nothing covered, with random patches covered, and with those that each map names most and least."""
     covered, right, look, taken = (lesson[name] for name in ("covered", "right", "look", "taken"))
     weights = look(images)[1]
@@ -59,7 +59,7 @@ def covering(lesson: dict[str, Any], fresh: VisionTransformer, images: Tensor) -
     return found
 
 
-def distances(lesson: dict[str, Any], images: Tensor) -> list[list[float]]:
+def measure_head_distances(lesson: dict[str, Any], images: Tensor) -> list[list[float]]:
     """For each block and head: by how many pixels it looks nearer than its control."""
     config, weights = lesson["config"], lesson["look"](images)[1]
     each = [
@@ -70,7 +70,7 @@ def distances(lesson: dict[str, Any], images: Tensor) -> list[list[float]]:
     return [layer.tolist() for layer in each]
 
 
-def trained_on_drawings(config: ViTConfig, seed: int) -> tuple[VisionTransformer, ImageDataset, float]:
+def train_on_drawings(config: ViTConfig, seed: int) -> tuple[VisionTransformer, ImageDataset, float]:
     """A model of the drawings, 1,000 that it has not seen, and its accuracy on them."""
     torch.manual_seed(seed)
     model = VisionTransformer(config)
@@ -83,20 +83,23 @@ def trained_on_drawings(config: ViTConfig, seed: int) -> tuple[VisionTransformer
     return model, pictures, history.validation_accuracy[-1]
 
 
-def heads(seed: int) -> dict[str, Any]:
+def measure_heads(seed: int) -> dict[str, Any]:
     """Models of the drawings: by how much heads look nearer than their controls, and attention's share in a token."""
     found: dict[str, Any] = {}
     for name, std in (("positions from 0.02", 0.02), ("positions from 0.5", 0.5)):
-        model, pictures, _ = trained_on_drawings(replace(SMALL, position_std=std), seed)
-        lesson, images = lesson_functions(model, pictures), pictures.images[:200]
-        found[name] = {"nearer_than_control": distances(lesson, images), "shares": lesson["attention_shares"](images)}
+        model, pictures, _ = train_on_drawings(replace(SMALL, position_std=std), seed)
+        lesson, images = load_lesson_functions(model, pictures), pictures.images[:200]
+        found[name] = {
+            "nearer_than_control": measure_head_distances(lesson, images),
+            "shares": lesson["attention_shares"](images),
+        }
     return found
 
 
-def small_model(seed: int) -> dict[str, Any]:
+def measure_small_model(seed: int) -> dict[str, Any]:
     """The model of the drawings, trained from a seed: covering and ablation on the first 500 it has not seen."""
-    model, pictures, accuracy = trained_on_drawings(SMALL, seed)
-    lesson, images = lesson_functions(model, pictures), pictures.images[:500]
+    model, pictures, accuracy = train_on_drawings(SMALL, seed)
+    lesson, images = load_lesson_functions(model, pictures), pictures.images[:500]
     torch.manual_seed(1)
     ablation = {
         name: [
@@ -105,11 +108,11 @@ def small_model(seed: int) -> dict[str, Any]:
         ]
         for name, mean in (("zeros", False), ("mean", True))
     }
-    covered = covering(lesson, VisionTransformer(SMALL).eval(), images)
+    covered = measure_covering(lesson, VisionTransformer(SMALL).eval(), images)
     return {"accuracy": accuracy, "covering": covered, "ablation": ablation}
 
 
-def course_pictures(data: Path, draw: int) -> ImageDataset:
+def load_course_photos(data: Path, draw: int) -> ImageDataset:
     """The photos of a draw; the first draw is the lesson's, the first photos."""
     saved = trained_vit()
     test = replace(load_npz(data, "test"), mean=saved.mean, std=saved.std)
@@ -118,46 +121,50 @@ def course_pictures(data: Path, draw: int) -> ImageDataset:
     return test.subset(torch.randperm(len(test), generator=torch.Generator().manual_seed(draw))[:4_000])
 
 
-def before_any_block(data: Path) -> float:
+def probe_patches_before_blocks(data: Path) -> float:
     """Return what a probe reads from the mean patch of the lesson's photos."""
-    saved, test = trained_vit(), course_pictures(data, 0)
+    saved, test = trained_vit(), load_course_photos(data, 0)
     with torch.no_grad():
         patches = saved.model.eval().patch_embedding(test.normalize(test.images)).mean(dim=1)
-    return float(lesson_functions(saved.model, test)["probed"](patches, test.labels))
+    return float(load_lesson_functions(saved.model, test)["probed"](patches, test.labels))
 
 
-def read_by_its_head(data: Path) -> list[float]:
+def measure_head_after_each_block(data: Path) -> list[float]:
     """Return what the course's model's own head reads from the class token after each block, on the lesson's photos."""
-    test = course_pictures(data, 0)
-    lesson = lesson_functions(trained_vit().model, test)
+    test = load_course_photos(data, 0)
+    lesson = load_lesson_functions(trained_vit().model, test)
     return [lesson["head_reads"](pair, test.labels) for pair in lesson["token_means"](test.images)]
 
 
-def course_model(data: Path, draw: int) -> dict[str, Any]:
+def measure_course_model(data: Path, draw: int) -> dict[str, Any]:
     """The course's model: covering on 200 test photos, distances on 100, and what probes read after each block."""
-    saved, test = trained_vit(), course_pictures(data, draw)
-    lesson = lesson_functions(saved.model, test)
+    saved, test = trained_vit(), load_course_photos(data, draw)
+    lesson = load_lesson_functions(saved.model, test)
     torch.manual_seed(1)
     fresh = VisionTransformer(saved.config).eval()
     after = lesson["token_means"](test.images)
     return {
-        "covering": covering(lesson, fresh, test.images[:200]),
-        "nearer_than_control": distances(lesson, test.images[:100]),
+        "covering": measure_covering(lesson, fresh, test.images[:200]),
+        "nearer_than_control": measure_head_distances(lesson, test.images[:100]),
         "class_token": [lesson["probed"](pair[:, 0], test.labels) for pair in after],
         "patches": [lesson["probed"](pair[:, 1], test.labels) for pair in after],
     }
 
 
 def main() -> None:
-    arguments = parser_of(__doc__, RESULTS).parse_args()
+    arguments = make_parser(__doc__, RESULTS).parse_args()
     torch.set_num_threads(1)
-    log = Log(arguments.output, conditions("inside", model=DIGEST))
-    log.measure("photos_before_any_block", by=partial(before_any_block, arguments.data))
-    log.measure("photos_read_by_the_head", by=partial(read_by_its_head, arguments.data))
-    ways = {"photos": partial(course_model, arguments.data), "drawings": small_model, "heads": heads}
+    log = Log(arguments.output, collect_conditions("inside", model=DIGEST))
+    log.measure_once("photos_before_any_block", by=partial(probe_patches_before_blocks, arguments.data))
+    log.measure_once("photos_read_by_the_head", by=partial(measure_head_after_each_block, arguments.data))
+    ways = {
+        "photos": partial(measure_course_model, arguments.data),
+        "drawings": measure_small_model,
+        "heads": measure_heads,
+    }
     for seed in SEEDS:
         for name, measure in ways.items():
-            log.measure(name, str(seed), by=partial(measure, seed))
+            log.measure_once(name, str(seed), by=partial(measure, seed))
     for name in ("photos", "drawings"):
         for seed, found in log.found[name].items():
             for way, each in found["covering"].items():

@@ -21,7 +21,16 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from arms import NUM_VALIDATION, SPLIT_SEED, Log, conditions, images_of, parser_of, set_rates, train_for
+from arms import (
+    NUM_VALIDATION,
+    SPLIT_SEED,
+    Log,
+    collect_conditions,
+    load_train_and_validation,
+    make_parser,
+    schedule_learning_rates,
+    train_for,
+)
 from torch import Tensor, nn
 from torch.optim import AdamW
 
@@ -144,12 +153,12 @@ class Mixed:
             yield mixup(images, labels, self.num_classes, MIXUP_ALPHA, self.generator)
 
 
-def scramble(model: VisionTransformer) -> None:
+def scramble_patches(model: VisionTransformer) -> None:
     """Reshape the embedded patches where a transpose was meant."""
     model.patch_embedding.register_forward_hook(lambda layer, images, x: x.transpose(1, 2).reshape(x.shape))
 
 
-def drop_branches(model: VisionTransformer, highest: float) -> None:
+def add_stochastic_depth(model: VisionTransformer, highest: float) -> None:
     """Stochastic depth: in training leave branches out, with a probability that grows from 0 to ``highest``."""
     from torchvision.ops import stochastic_depth  # a second, which those that import this file for another name save
 
@@ -160,14 +169,14 @@ def drop_branches(model: VisionTransformer, highest: float) -> None:
             )
 
 
-def build(arm: Arm, seed: int, learning_rate: float) -> tuple[nn.Module, AdamW]:
+def build_model_and_optimizer(arm: Arm, seed: int, learning_rate: float) -> tuple[nn.Module, AdamW]:
     """A fresh model and its optimizer."""
     torch.manual_seed(seed)
     right = VisionTransformer(arm.config)
     if arm.scrambled:
-        scramble(right)
+        scramble_patches(right)
     if arm.dropped:
-        drop_branches(right, arm.dropped)
+        add_stochastic_depth(right, arm.dropped)
     model: nn.Module = ConvNet() if arm.convolutional else right
     model = SoftmaxInTheModel(model) if arm.softmax else model
     return model, AdamW(parameter_groups(model, WEIGHT_DECAY), lr=learning_rate)
@@ -175,45 +184,45 @@ def build(arm: Arm, seed: int, learning_rate: float) -> tuple[nn.Module, AdamW]:
 
 def train_arm(arm: Arm, seed: int, train: ImageDataset, validation: ImageDataset) -> dict[str, list[float]]:
     """Train once: losses and accuracy in [0, 1] after each epoch, and seconds in all."""
-    model, optimizer = build(arm, seed, arm.learning_rate)
+    model, optimizer = build_model_and_optimizer(arm, seed, arm.learning_rate)
     images = train.subset(slice(arm.num_train))
     batches = Batches(images, BATCH, arm.augmentation, shuffle=True, seed=seed)
     loader = Mixed(batches, len(train.classes), seed) if arm.mixup else batches
-    set_rates(optimizer, arm.epochs * len(loader))
+    schedule_learning_rates(optimizer, arm.epochs * len(loader))
     return train_for(arm.epochs, model, optimizer, loader, validation)
 
 
-def logits_of(model: nn.Module, images: Batches) -> Tensor:
+def compute_logits(model: nn.Module, images: Batches) -> Tensor:
     """Return what the model says of all images: (num_images, num_classes)."""
     model.eval()
     with torch.no_grad():
         return torch.cat([model(batch) for batch, _ in images])
 
 
-def sure_when_wrong(logits: Tensor, labels: Tensor) -> float:
+def compute_confidence_when_wrong(logits: Tensor, labels: Tensor) -> float:
     """The mean probability of an answer that is wrong."""
     given, answers = logits.softmax(dim=-1).max(dim=-1)
     return given[answers != labels].mean().item()
 
 
-def overconfidence(train: ImageDataset, validation: ImageDataset) -> dict[str, Any]:
+def measure_overconfidence(train: ImageDataset, validation: ImageDataset) -> dict[str, Any]:
     """Few images, from seed 0: how sure the model is when it is wrong, after its best epoch and after its last; and the
     last one's loss on each half of the validation images, with the logits divided by a temperature.
     """
-    model, optimizer = build(FEW, 0, FEW.learning_rate)
+    model, optimizer = build_model_and_optimizer(FEW, 0, FEW.learning_rate)
     loader = Batches(train.subset(slice(FEW.num_train)), BATCH, shuffle=True, seed=0)
-    set_rates(optimizer, FEW.epochs * len(loader))
+    schedule_learning_rates(optimizer, FEW.epochs * len(loader))
     watched, labels = Batches(validation, 500), validation.labels
     after: list[tuple[float, Tensor]] = []
     for _ in range(FEW.epochs):
         train_one_epoch(model, loader, optimizer, "cpu")
-        logits = logits_of(model, watched)
+        logits = compute_logits(model, watched)
         after.append((F.cross_entropy(logits, labels).item(), logits))
     best, last = min(after, key=lambda each: each[0])[1], after[-1][1]
     half = len(labels) // 2
     halves = (slice(half), slice(half, None))
     return {
-        "sure_when_wrong": [round(sure_when_wrong(each, labels), 4) for each in (best, last)],
+        "sure_when_wrong": [round(compute_confidence_when_wrong(each, labels), 4) for each in (best, last)],
         "loss_of_halves": {
             str(divisor): [round(F.cross_entropy(last[each] / divisor, labels[each]).item(), 4) for each in halves]
             for divisor in TEMPERATURES
@@ -221,7 +230,7 @@ def overconfidence(train: ImageDataset, validation: ImageDataset) -> dict[str, A
     }
 
 
-def endless(loader: Batches) -> Iterator[tuple[Tensor, Tensor]]:
+def repeat_endlessly(loader: Batches) -> Iterator[tuple[Tensor, Tensor]]:
     """One pass after the other."""
     while True:
         yield from loader
@@ -229,11 +238,11 @@ def endless(loader: Batches) -> Iterator[tuple[Tensor, Tensor]]:
 
 def train_with_defect(defect: Defect, train: ImageDataset, validation: ImageDataset) -> dict[str, list[float]]:
     """A short training at a constant rate: the loss of every step, and now and then that of validation images."""
-    model, optimizer = build(Arm(softmax=defect.softmax), 0, defect.learning_rate)
+    model, optimizer = build_model_and_optimizer(Arm(softmax=defect.softmax), 0, defect.learning_rate)
     images = train.subset(slice(defect.num_train))
     if defect.in_order:
         images = images.subset(images.labels.argsort(stable=True))
-    loader = endless(Batches(images, BATCH, shuffle=not defect.in_order))
+    loader = repeat_endlessly(Batches(images, BATCH, shuffle=not defect.in_order))
     watched = Batches(validation.subset(slice(SICK_VALIDATION)), 500)
     losses, measured = [], []
     for step in range(1, SICK_STEPS + 1):
@@ -249,12 +258,14 @@ def train_with_defect(defect: Defect, train: ImageDataset, validation: ImageData
     return {"loss": losses, "validation_loss": measured}
 
 
-def find_rate(train: ImageDataset) -> dict[str, list[float]]:
+def find_learning_rate(train: ImageDataset) -> dict[str, list[float]]:
     """The learning-rate finder: the loss of each of 100 steps, while the rate rises by a constant factor."""
-    model, optimizer = build(Arm(), 0, LOWEST_RATE)
+    model, optimizer = build_model_and_optimizer(Arm(), 0, LOWEST_RATE)
     rates = [LOWEST_RATE * (HIGHEST_RATE / LOWEST_RATE) ** (step / (FINDER_STEPS - 1)) for step in range(FINDER_STEPS)]
     losses = []
-    for rate, batch in zip(rates, endless(Batches(train.subset(slice(10_000)), BATCH, shuffle=True)), strict=False):
+    for rate, batch in zip(
+        rates, repeat_endlessly(Batches(train.subset(slice(10_000)), BATCH, shuffle=True)), strict=False
+    ):
         for group in optimizer.param_groups:
             group["lr"] = rate
         losses.append(round(train_one_epoch(model, [batch], optimizer, "cpu"), 3))
@@ -270,7 +281,7 @@ def try_convnet_rates(train: ImageDataset) -> dict[str, float]:
 
 def describe_conditions() -> dict[str, Any]:
     """All that the numbers depend on."""
-    return conditions(
+    return collect_conditions(
         "lesson_cifar",
         device=f"cpu, {torch.get_num_threads()} thread(s)",
         data={"name": "cifar10", "num_validation": NUM_VALIDATION, "split_seed": SPLIT_SEED},
@@ -280,7 +291,7 @@ def describe_conditions() -> dict[str, Any]:
     )
 
 
-def table(result: dict[str, Any]) -> str:
+def format_table(result: dict[str, Any]) -> str:
     """Accuracy on validation images at the end: mean over the seeds, then each."""
     lines = [f"{'arm':40}   mean   each seed, % of the validation images right"]
     for name, runs in result["results"].items():
@@ -289,7 +300,7 @@ def table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def define(lesson: str, names: dict[str, Any]) -> dict[str, Any]:
+def define_from_lesson(lesson: str, names: dict[str, Any]) -> dict[str, Any]:
     """``names`` with a lesson's functions and classes, which look for everything else among them.
 
     Args:
@@ -298,7 +309,7 @@ def define(lesson: str, names: dict[str, Any]) -> dict[str, Any]:
     """
     for cell in read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py").cells:
         if cell.role is Role.CODE:
-            _define(cell.source, lesson, names)
+            _execute_definitions(cell.source, lesson, names)
     return names
 
 
@@ -306,11 +317,11 @@ def define_from_note(note: str, names: dict[str, Any]) -> dict[str, Any]:
     """``names`` with the functions and classes of a side note's code, which look for everything else among them."""
     text = (ROOT / "docs" / "site" / "notes" / f"{note}.md").read_text(encoding="utf-8")
     for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
-        _define(block, note, names)
+        _execute_definitions(block, note, names)
     return names
 
 
-def _define(source: str, name: str, names: dict[str, Any]) -> None:
+def _execute_definitions(source: str, name: str, names: dict[str, Any]) -> None:
     parts = [each for each in ast.parse(source).body if isinstance(each, ast.FunctionDef | ast.ClassDef)]
     exec(compile(ast.Module(parts, type_ignores=[]), name, "exec"), names)
 
@@ -318,24 +329,24 @@ def _define(source: str, name: str, names: dict[str, Any]) -> None:
 def run_arm(name: str, seed: int, data: Path) -> dict[str, list[float]]:
     """Train one arm, alone in its process."""
     torch.set_num_threads(1)
-    return train_arm(ARMS[name], seed, *images_of(data))
+    return train_arm(ARMS[name], seed, *load_train_and_validation(data))
 
 
 def main() -> None:
-    parser = parser_of(__doc__, RESULTS)
+    parser = make_parser(__doc__, RESULTS)
     parser.add_argument("--workers", type=int, default=2, help="how many arms are trained at a time")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    train, validation = images_of(arguments.data)
+    train, validation = load_train_and_validation(arguments.data)
     log = Log(arguments.output, describe_conditions(), ARMS)
     for name, defect in DEFECTS.items():
-        log.measure("curves", name, by=partial(train_with_defect, defect, train, validation))
-    log.measure("finder", by=partial(find_rate, train))
-    log.measure("convnet_rates", by=partial(try_convnet_rates, train))
-    log.measure("overconfidence", by=partial(overconfidence, train, validation))
+        log.measure_once("curves", name, by=partial(train_with_defect, defect, train, validation))
+    log.measure_once("finder", by=partial(find_learning_rate, train))
+    log.measure_once("convnet_rates", by=partial(try_convnet_rates, train))
+    log.measure_once("overconfidence", by=partial(measure_overconfidence, train, validation))
     each = {("results", name, str(seed)): (name, seed) for seed in SEEDS for name in ARMS}
-    log.measure_all(each, partial(run_arm, data=arguments.data), arguments.workers)
-    print(table(log.found))
+    log.measure_missing(each, partial(run_arm, data=arguments.data), arguments.workers)
+    print(format_table(log.found))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from arms import Log, conditions, parser_of, row
+from arms import Log, collect_conditions, format_row, make_parser
 from lesson_cifar import SEEDS, define_from_note
 from torch import Tensor, nn
 
@@ -39,7 +39,7 @@ WIDTHS = (1, 1.5, 2, 3, 4)  # of a blur, in pixels
 SHORT = ("growth", "lengths_after", "largest_weights")
 
 
-def short_cells() -> dict[str, Callable[[], Any]]:
+def make_short_cells() -> dict[str, Callable[[], Any]]:
     """Return what the lesson's short cells print, by name: each is measured when it is called."""
     growth, lengths_after, largest_weights = load_right_objects(LESSON, SHORT, "vit_course")
     names = {"torch": torch, "F": F, "nn": nn, "math": math, "time": time, "device": "cpu"}
@@ -55,7 +55,7 @@ def short_cells() -> dict[str, Callable[[], Any]]:
     }
 
 
-def between(query: Tensor, key: Tensor, grid_size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+def rotate_between_positions(query: Tensor, key: Tensor, grid_size: tuple[int, int]) -> tuple[Tensor, Tensor]:
     """Like rotary_2d, but a larger grid covers the places of the trained one, as a resized table does."""
     front, pairs = query.shape[-2] - grid_size[0] * grid_size[1], query.shape[-1] // 4
     speeds = ROTARY_BASE ** (-torch.arange(pairs) / pairs)
@@ -70,7 +70,7 @@ def between(query: Tensor, key: Tensor, grid_size: tuple[int, int]) -> tuple[Ten
     return turn_vectors(query), turn_vectors(key)
 
 
-def by_side(seed: int) -> dict[str, dict[str, float]]:
+def measure_by_image_size(seed: int) -> dict[str, dict[str, float]]:
     """Accuracies of a plain and of a rotary model from a seed, by the size of the images that they are given."""
     names = ("by_side", "learn", "train", "ModernViT", "Arm", "Parts", "BASE")
     measure, learn, train, model_class, arm, parts, base = load_right_objects(LESSON, names, "vit_course")
@@ -81,12 +81,12 @@ def by_side(seed: int) -> dict[str, dict[str, float]]:
         learn(model, train.subset(slice(one.num_train)), one, seed)
         found[name] = measure(model, one)
     lesson = measure.__globals__
-    lesson["rotary_2d"] = between
+    lesson["rotary_2d"] = rotate_between_positions
     found["rotary, between"] = measure(model, one)
     return {name: {str(side): round(each, 2) for side, each in of_it.items()} for name, of_it in found.items()}
 
 
-def measure_painter(seed: int) -> dict[str, Any]:
+def measure_masked_autoencoder(seed: int) -> dict[str, Any]:
     """A masked autoencoder from a seed: its loss, and how well a probe reads its encoder, trained and fresh."""
     names = ("learn_to_paint", "fresh_painter", "probed", "mean_token")
     learn_to_paint, fresh_painter, probed, mean_token = load_right_objects(LESSON, names, "vit_course")
@@ -101,7 +101,7 @@ def measure_painter(seed: int) -> dict[str, Any]:
     }
 
 
-def pixels() -> dict[str, list[float]]:
+def measure_probe_on_pixels() -> dict[str, list[float]]:
     """Accuracy of a probe on pixels and its weight decay: the best one, and the one that is best for features."""
     (probed,) = load_right_objects(LESSON, ("probed",), "vit_course")
     each = {"best": probed(lambda images: images.flatten(1))}
@@ -109,28 +109,28 @@ def pixels() -> dict[str, list[float]]:
     return {name: [round(number, 4) for number in found] for name, found in each.items()}
 
 
-def blur() -> dict[str, float]:
+def measure_blur_loss() -> dict[str, float]:
     """The loss of a blur on hidden patches, by its width."""
     (loss_of_blur,) = load_right_objects(LESSON, ("loss_of_blur",), "vit_course")
     return {str(width): round(loss_of_blur(width), 4) for width in WIDTHS}
 
 
 def main() -> None:
-    arguments = parser_of(__doc__, RESULTS).parse_args()
+    arguments = make_parser(__doc__, RESULTS).parse_args()
     torch.set_num_threads(1)
     os.environ["VIT_COURSE_DATA"] = str(arguments.data.parent)  # where the lesson's load_dataset looks
-    log = Log(arguments.output, conditions("lesson_modern"))
-    for name, measure in short_cells().items():
-        log.measure("short", name, by=measure)
-    for name, measure in (("pixels", pixels), ("blur", blur)):
-        log.measure(name, by=measure)
+    log = Log(arguments.output, collect_conditions("lesson_modern"))
+    for name, measure in make_short_cells().items():
+        log.measure_once("short", name, by=measure)
+    for name, measure in (("pixels", measure_probe_on_pixels), ("blur", measure_blur_loss)):
+        log.measure_once(name, by=measure)
     for seed in SEEDS:
-        log.measure("by_side", str(seed), by=partial(by_side, seed))
-        log.measure("painted", str(seed), by=partial(measure_painter, seed))
+        log.measure_once("by_side", str(seed), by=partial(measure_by_image_size, seed))
+        log.measure_once("painted", str(seed), by=partial(measure_masked_autoencoder, seed))
     runs = log.found["painted"].values()
     each = {name: [run[name][0] for run in runs] for name in ("fresh", "trained")}
-    print(row("fresh", each["fresh"]))
-    print(row("trained", each["trained"], each["fresh"]))
+    print(format_row("fresh", each["fresh"]))
+    print(format_row("trained", each["trained"], each["fresh"]))
 
 
 if __name__ == "__main__":

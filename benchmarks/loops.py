@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from timing import Stopwatch, Work, in_turns, machine, ratios
+from timing import Stopwatch, Work, compute_time_ratios, describe_machine, time_in_turns
 from torch import Tensor, nn
 
 from vit_course.attention import MultiHeadSelfAttention, scaled_dot_product_attention
@@ -124,7 +124,7 @@ class Size:
             positions="sinusoidal",
         )
 
-    def images(self) -> Tensor:
+    def draw_images(self) -> Tensor:
         return torch.rand(self.batch, self.channels, self.side, self.side)
 
 
@@ -134,14 +134,14 @@ SIZES = {
 }
 
 
-def cutting(size: Size) -> dict[str, Work]:
+def make_patchify_works(size: Size) -> dict[str, Work]:
     """patchify, ours and in loops."""
-    images = size.images()
+    images = size.draw_images()
     ways = {OURS: patchify, "looped": patchify_in_loops}
     return {name: lambda cut=cut: cut(images, size.patch_size) for name, cut in ways.items()}
 
 
-def attending(size: Size) -> dict[str, Work]:
+def make_attention_works(size: Size) -> dict[str, Work]:
     """A step of training through attention alone, ours and in loops."""
     x = torch.randn(size.batch, size.config.num_tokens, size.embed_dim, requires_grad=True)
     kinds = {OURS: MultiHeadSelfAttention, "looped": AttentionInLoops, "head by head": AttentionHeadByHead}
@@ -149,9 +149,9 @@ def attending(size: Size) -> dict[str, Work]:
     return {name: lambda module=module: module(x).sum().backward() for name, module in modules.items()}
 
 
-def stepping(size: Size) -> dict[str, Work]:
+def make_model_works(size: Size) -> dict[str, Work]:
     """Forward and backward of a whole model, ours and with both loops in it."""
-    images, labels = size.images(), torch.arange(size.batch) % size.config.num_classes
+    images, labels = size.draw_images(), torch.arange(size.batch) % size.config.num_classes
     looped = VisionTransformer(size.config)
     looped.patch_embedding = LoopedEmbedding(size.config)
     for block in looped.blocks:
@@ -162,14 +162,14 @@ def stepping(size: Size) -> dict[str, Work]:
     }
 
 
-def measure(works: Mapping[str, Work], rounds: int, stopwatch: Stopwatch) -> dict[str, Any]:
+def measure_ratios(works: Mapping[str, Work], rounds: int, stopwatch: Stopwatch) -> dict[str, Any]:
     """Milliseconds of each way, and how many times our time it takes."""
-    taken = in_turns(works, rounds, stopwatch)
+    taken = time_in_turns(works, rounds, stopwatch)
     milliseconds = {name: round(1000 * median(each), 3) for name, each in taken.items()}
-    return {"milliseconds": milliseconds, "times_ours": ratios(taken, OURS)}
+    return {"milliseconds": milliseconds, "times_ours": compute_time_ratios(taken, OURS)}
 
 
-def table(report: Mapping[str, Any]) -> str:
+def format_table(report: Mapping[str, Any]) -> str:
     """The report as text."""
     lines = []
     for size, parts in report["sizes"].items():
@@ -192,14 +192,14 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
     stopwatch = Stopwatch("cpu", seconds=0.05)
-    report: dict[str, Any] = {"benchmark": "loops", **machine("cpu"), "rounds": arguments.rounds, "sizes": {}}
+    report: dict[str, Any] = {"benchmark": "loops", **describe_machine("cpu"), "rounds": arguments.rounds, "sizes": {}}
     for name, size in SIZES.items():
         report["sizes"][name] = {
-            "patchify": measure(cutting(size), arguments.rounds, stopwatch),
-            "attention, forward + backward": measure(attending(size), arguments.rounds, stopwatch),
-            "whole model, forward + backward": measure(stepping(size), arguments.rounds, stopwatch),
+            "patchify": measure_ratios(make_patchify_works(size), arguments.rounds, stopwatch),
+            "attention, forward + backward": measure_ratios(make_attention_works(size), arguments.rounds, stopwatch),
+            "whole model, forward + backward": measure_ratios(make_model_works(size), arguments.rounds, stopwatch),
         }
-    print(table(report))
+    print(format_table(report))
     arguments.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 

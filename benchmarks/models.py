@@ -21,7 +21,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from peers import OURS, build_models
-from timing import Stopwatch, Work, gemm_rate, in_turns, machine, ratios
+from timing import Stopwatch, Work, compute_time_ratios, describe_machine, measure_matmul_rate, time_in_turns
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
@@ -39,7 +39,7 @@ class Size:
     cpu_batch: int
     gpu_batch: int
 
-    def batch(self, device: str) -> int:
+    def choose_batch_size(self, device: str) -> int:
         return self.cpu_batch if device == "cpu" else self.gpu_batch
 
 
@@ -67,34 +67,34 @@ MODES = {
 }
 
 
-def forward(model: Callable[[Tensor], Tensor], images: Tensor, dtype: torch.dtype) -> Work:
+def make_forward_work(model: Callable[[Tensor], Tensor], images: Tensor, dtype: torch.dtype) -> Work:
     """Logits for evaluation."""
 
-    def work() -> None:
+    def run_forward() -> None:
         with torch.inference_mode(), _autocast(images, dtype):
             model(images)
 
-    return work
+    return run_forward
 
 
-def backward(model: nn.Module, run: Callable[[Tensor], Tensor], images: Tensor, dtype: torch.dtype) -> Work:
+def make_backward_work(model: nn.Module, run: Callable[[Tensor], Tensor], images: Tensor, dtype: torch.dtype) -> Work:
     """Logits, loss and every gradient, as in a step of training."""
     labels = torch.arange(len(images), device=images.device) % 10
 
-    def work() -> None:
+    def run_forward_and_backward() -> None:
         model.zero_grad(set_to_none=True)
         with _autocast(images, dtype):
             loss = F.cross_entropy(run(images), labels)
         loss.backward()
 
-    return work
+    return run_forward_and_backward
 
 
 def _autocast(images: Tensor, dtype: torch.dtype) -> torch.autocast:
     return torch.autocast(images.device.type, dtype, enabled=dtype != torch.float32)
 
 
-def flops(model: nn.Module, images: Tensor) -> dict[str, float]:
+def count_flops(model: nn.Module, images: Tensor) -> dict[str, float]:
     """FLOP for one image, forward and forward with backward, as torch counts the matrix products."""
     one = images[:1]
     with sdpa_kernel(SDPBackend.MATH):  # whose two products the counter knows on every device
@@ -105,35 +105,37 @@ def flops(model: nn.Module, images: Tensor) -> dict[str, float]:
         return {"forward": there, "forward + backward": ahead.get_total_flops()}
 
 
-def measure(size: Size, mode: Mode, device: str, rounds: int, seconds: float) -> dict[str, Any]:
+def measure_models(size: Size, mode: Mode, device: str, rounds: int, seconds: float) -> dict[str, Any]:
     """One size in one mode: images per second and ratios, forward and forward with backward."""
     torch.manual_seed(0)
-    config, batch = size.config, size.batch(device)
+    config, batch = size.config, size.choose_batch_size(device)
     made, facts = build_models(config, device)
     images = torch.randn(batch, config.in_channels, config.height, config.width, device=device)
-    counted = flops(made[OURS], images)
+    counted = count_flops(made[OURS], images)
     stopwatch = Stopwatch(device, seconds)
     runs = {name: torch.compile(model) if mode.compiled else model for name, model in made.items()}
     for model in made.values():
         model.eval()  # nothing here has dropout, so it is the same arithmetic
-    peak = gemm_rate(device, mode.dtype, stopwatch)
+    peak = measure_matmul_rate(device, mode.dtype, stopwatch)
     report: dict[str, Any] = {"batch": batch, "models": facts, "gemm_gflops": round(peak / 1e9, 1)}
     works = {
-        "forward": {name: forward(run, images, mode.dtype) for name, run in runs.items()},
-        "forward + backward": {name: backward(made[name], run, images, mode.dtype) for name, run in runs.items()},
+        "forward": {name: make_forward_work(run, images, mode.dtype) for name, run in runs.items()},
+        "forward + backward": {
+            name: make_backward_work(made[name], run, images, mode.dtype) for name, run in runs.items()
+        },
     }
     for what, each in works.items():
-        taken = in_turns(each, rounds, stopwatch)
+        taken = time_in_turns(each, rounds, stopwatch)
         rate = {name: batch / median(seconds_each) for name, seconds_each in taken.items()}
         report[what] = {
             "images_per_second": {name: round(value, 1) for name, value in rate.items()},
-            "seconds_over_ours": ratios(taken, OURS),
+            "seconds_over_ours": compute_time_ratios(taken, OURS),
             "share_of_gemm": round(counted[what] * rate[OURS] / peak, 3),
         }
     return report
 
 
-def table(report: Mapping[str, Any]) -> str:
+def format_table(report: Mapping[str, Any]) -> str:
     """The report as text; a ratio above 1 says that the other took longer than ours."""
     lines = []
     for size, modes in report["sizes"].items():
@@ -158,15 +160,15 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="where the JSON goes")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    report: dict[str, Any] = {"benchmark": "models", **machine(arguments.device), "rounds": arguments.rounds}
+    report: dict[str, Any] = {"benchmark": "models", **describe_machine(arguments.device), "rounds": arguments.rounds}
     report["sizes"] = {
         name: {
-            mode.name: measure(size, mode, arguments.device, arguments.rounds, arguments.seconds)
+            mode.name: measure_models(size, mode, arguments.device, arguments.rounds, arguments.seconds)
             for mode in MODES[arguments.device]
         }
         for name, size in SIZES.items()
     }
-    print(table(report))
+    print(format_table(report))
     output = arguments.output or RESULTS / f"models_{arguments.device}.json"
     output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 

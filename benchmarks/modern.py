@@ -17,7 +17,15 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from arms import Log, conditions, images_of, parser_of, row, set_rates, train_for
+from arms import (
+    Log,
+    collect_conditions,
+    format_row,
+    load_train_and_validation,
+    make_parser,
+    schedule_learning_rates,
+    train_for,
+)
 from lesson_cifar import (
     BASE,
     BATCH,
@@ -117,13 +125,13 @@ class RotaryAttention(MultiHeadSelfAttention):
         return self.projection(merge_heads(F.scaled_dot_product_attention(query, key, value)))
 
 
-def with_weights_of(old: nn.Module, new: nn.Module) -> nn.Module:
+def copy_weights(old: nn.Module, new: nn.Module) -> nn.Module:
     """The new attention, with the first weights of the old one."""
     new.load_state_dict(old.state_dict(), strict=False)
     return new
 
 
-def build(arm: Arm, seed: int) -> nn.Module:
+def build_modern_vit(arm: Arm, seed: int) -> nn.Module:
     """A fresh model with the arm's change."""
     torch.manual_seed(seed)
     config = arm.config
@@ -132,11 +140,11 @@ def build(arm: Arm, seed: int) -> nn.Module:
     parts: Any = model
     for number, block in enumerate(parts.blocks):
         if arm.change == "QK-norm":
-            block.attention = with_weights_of(block.attention, QKNormAttention(dim, heads))
+            block.attention = copy_weights(block.attention, QKNormAttention(dim, heads))
         if arm.change == "rotary":
-            block.attention = with_weights_of(block.attention, RotaryAttention(config))
+            block.attention = copy_weights(block.attention, RotaryAttention(config))
         if arm.change == "all":
-            block.attention = with_weights_of(block.attention, ModernAttention(config))
+            block.attention = copy_weights(block.attention, ModernAttention(config))
         if arm.change in ("RMSNorm", "all"):
             block.norm1, block.norm2 = nn.RMSNorm(dim, eps=1e-6), nn.RMSNorm(dim, eps=1e-6)
         for name in ("attention", "mlp"):
@@ -155,17 +163,17 @@ def build(arm: Arm, seed: int) -> nn.Module:
 def run_arm(name: str, seed: int, data: Path) -> dict[str, list[float]]:
     """Train one arm, alone in its process: losses and accuracy in [0, 1] after each epoch, and seconds in all."""
     torch.set_num_threads(1)
-    arm, (train, validation) = ARMS[name], images_of(data)
-    model = build(arm, seed)
+    arm, (train, validation) = ARMS[name], load_train_and_validation(data)
+    model = build_modern_vit(arm, seed)
     optimizer = AdamW(parameter_groups(model, WEIGHT_DECAY), lr=arm.learning_rate)
     loader = Batches(train.subset(slice(arm.num_train)), BATCH, shuffle=True, seed=seed)
-    set_rates(optimizer, arm.epochs * len(loader))
+    schedule_learning_rates(optimizer, arm.epochs * len(loader))
     return train_for(arm.epochs, model, optimizer, loader, validation)
 
 
 def describe_conditions() -> dict[str, Any]:
     """All that the numbers depend on."""
-    return conditions(
+    return collect_conditions(
         "modern",
         training={"batch_size": BATCH, "weight_decay": WEIGHT_DECAY, "registers": NUM_REGISTERS}
         | {"first_scale": FIRST_SCALE, "dropped": DROPPED},
@@ -173,26 +181,27 @@ def describe_conditions() -> dict[str, Any]:
     )
 
 
-def table(result: dict[str, Any]) -> str:
+def format_table(result: dict[str, Any]) -> str:
     """Accuracy on validation images at the end for each seed, and the difference that the change makes."""
     last = {
         name: [100 * run["validation_accuracy"][-1] for run in runs.values()]
         for name, runs in result["results"].items()
     }
     return "\n".join(
-        row(name, each, None if BASELINES[name] == name else last[BASELINES[name]]) for name, each in last.items()
+        format_row(name, each, None if BASELINES[name] == name else last[BASELINES[name]])
+        for name, each in last.items()
     )
 
 
 def main() -> None:
-    parser = parser_of(__doc__, RESULTS)
+    parser = make_parser(__doc__, RESULTS)
     parser.add_argument("--workers", type=int, default=2, help="how many arms are trained at a time")
     arguments = parser.parse_args()
     log = Log(arguments.output, describe_conditions(), ARMS)
     planned = [(name, seed) for seed in SEEDS for name in ARMS if name not in TRIED or seed == SEEDS[0]]
     each = {("results", name, str(seed)): (name, seed) for name, seed in planned}
-    log.measure_all(each, partial(run_arm, data=arguments.data), arguments.workers)
-    print(table(log.found))
+    log.measure_missing(each, partial(run_arm, data=arguments.data), arguments.workers)
+    print(format_table(log.found))
 
 
 if __name__ == "__main__":

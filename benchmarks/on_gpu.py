@@ -38,17 +38,17 @@ class Item:
     where_failed: str = ""
 
 
-def items(place: Path, out: Path, device: str, tiny: bool) -> list[Item]:
+def list_items(place: Path, out: Path, device: str, tiny: bool) -> list[Item]:
     """Return what is run, the most wanted first; tiny sizes show on a CPU that all of it starts and ends."""
     course, data = ("-m", "vit_course"), str(next(place.glob("*.npz")))
-    graded = ["solutions/00_start.ipynb"] if tiny else sorted(f"solutions/{n.name}" for n in _solutions(place))
+    graded = ["solutions/00_start.ipynb"] if tiny else sorted(f"solutions/{n.name}" for n in _list_solutions(place))
     jobs = ("--device", device, "--jobs", "1" if tiny else "4")
     short = ("--epochs", "1", "--batch-size", "16") if tiny else ()
 
-    def grade(name: str, *what: str) -> tuple[str, ...]:
+    def make_grade_command(name: str, *what: str) -> tuple[str, ...]:
         return (*course, "grade", *what, *jobs, "--json", str(out / f"{name}.json"))
 
-    def train(recipe: str, seed: int, *more: str) -> tuple[str, ...]:
+    def make_train_command(recipe: str, seed: int, *more: str) -> tuple[str, ...]:
         run = ("--device", device, "--seed", str(seed), "--out", str(out / f"{recipe}-{seed}"), "--resume")
         return (*course, "train", recipe, "--data", data, *run, *more, *short)
 
@@ -56,17 +56,26 @@ def items(place: Path, out: Path, device: str, tiny: bool) -> list[Item]:
     pytest = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
     hidden = ("tests/hidden", *("-k", "normalize_images") * tiny)
     found = [
-        Item("grade one notebook", grade("one", graded[0]), 90),
-        Item("grade one unsandboxed", (*grade("unsandboxed", graded[0]), "--no-sandbox"), 60, "grade one notebook"),
-        Item("grade the answers", grade("answers", *graded), 150),
-        Item("grade a class", grade("class", str(place / "class" / "submitted")), 120),
+        Item("grade one notebook", make_grade_command("one", graded[0]), 90),
+        Item(
+            "grade one unsandboxed",
+            (*make_grade_command("unsandboxed", graded[0]), "--no-sandbox"),
+            60,
+            "grade one notebook",
+        ),
+        Item("grade the answers", make_grade_command("answers", *graded), 150),
+        Item("grade a class", make_grade_command("class", str(place / "class" / "submitted")), 120),
         Item("hidden checks by pytest", (*pytest, *hidden, *submission, "--device", device), 60),
         Item("tests that need a GPU", (*pytest, "-k", "cuda or gpu", *TESTS), 90),
         Item("a step", ("benchmarks/gpu_step.py", str(out / "step.json"), device, *["tiny"] * tiny), 90),
-        Item("gpu-minute", train("gpu-minute", 0), 120),
-        Item("gpu-best", train("gpu-best", 0), 420),
-        Item("colab-t4 in fp16", train("colab-t4", 0, *(() if device == "cpu" else ("--precision", "fp16"))), 240),
-        Item("gpu-minute again", train("gpu-minute", 1), 120),
+        Item("gpu-minute", make_train_command("gpu-minute", 0), 120),
+        Item("gpu-best", make_train_command("gpu-best", 0), 420),
+        Item(
+            "colab-t4 in fp16",
+            make_train_command("colab-t4", 0, *(() if device == "cpu" else ("--precision", "fp16"))),
+            240,
+        ),
+        Item("gpu-minute again", make_train_command("gpu-minute", 1), 120),
         Item("libraries", ("benchmarks/models.py", "--device", device, "--output", str(out / "models.json")), 240),
     ]
     if tiny:  # without the long ones, on a machine that may be busy
@@ -74,7 +83,7 @@ def items(place: Path, out: Path, device: str, tiny: bool) -> list[Item]:
     return found
 
 
-def _solutions(place: Path) -> list[Path]:
+def _list_solutions(place: Path) -> list[Path]:
     return list((place / "tree" / "solutions").glob("*.ipynb"))
 
 
@@ -110,7 +119,7 @@ def run_all(place: Path, out: Path, device: str, tiny: bool, budget: float) -> N
     if (out / "results.json").exists():
         results = json.loads((out / "results.json").read_text())
     until = time.perf_counter() + budget
-    for item in items(place, out, device, tiny):
+    for item in list_items(place, out, device, tiny):
         left = until - time.perf_counter()
         needless = item.where_failed and results.get(item.where_failed, {}).get("exit") == 0
         if item.name in results or needless or left < 10:
@@ -118,24 +127,24 @@ def run_all(place: Path, out: Path, device: str, tiny: bool, budget: float) -> N
         print(f"{item.name} (at most {min(item.limit, left):.0f} s) ...", flush=True)
         results[item.name] = run_item(item, place, min(item.limit, left))
         print(f"  exit {results[item.name]['exit']}, {results[item.name]['seconds']} s", flush=True)
-        write(out / "results.json", json.dumps(results, indent=1))
-        write(out / "report.txt", report(place / "tree", out, results))
+        write_text(out / "results.json", json.dumps(results, indent=1))
+        write_text(out / "report.txt", write_report(place / "tree", out, results))
 
 
-def write(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
     """Write a file in one piece."""
     unfinished = path.with_suffix(".unfinished")
     unfinished.write_text(text, encoding="utf-8")
     unfinished.replace(path)
 
 
-def report(tree: Path, out: Path, results: dict[str, Any]) -> str:
+def write_report(tree: Path, out: Path, results: dict[str, Any]) -> str:
     """Return how each item went, and each prediction beside its outcome."""
     lines = [f"{name}: exit {each['exit']}, {each['seconds']} s" for name, each in results.items()]
-    lines += ["", *grades(out)]
+    lines += ["", *list_grades(out)]
     predictions = json.loads((tree / "benchmarks/results/gpu/predictions.json").read_text(encoding="utf-8"))
     for each in predictions["predictions"]:
-        seen = outcome(out, each["what"], each["quantity"])
+        seen = find_outcome(out, each["what"], each["quantity"])
         fits = "not run" if seen is None else "as predicted" if each["low"] <= seen <= each["high"] else "CONTRADICTED"
         shown = "" if seen is None else f" {seen:.4g}"
         lines.append(
@@ -144,7 +153,7 @@ def report(tree: Path, out: Path, results: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def grades(out: Path) -> list[str]:
+def list_grades(out: Path) -> list[str]:
     """Points and seconds of every graded notebook."""
     lines = []
     for name in ("one", "answers", "class"):
@@ -153,10 +162,10 @@ def grades(out: Path) -> list[str]:
             for each in json.loads(path.read_text())["submissions"]:
                 points = f"{each['score']} of {each['max_score']} points, {each['seconds']} s, {each['status']}"
                 lines.append(f"{name}: {Path(each['path']).name} {points} {each['reason'] or ''}")
-    return lines + against_truth(out)
+    return lines + list_wrong_grades(out)
 
 
-def against_truth(out: Path) -> list[str]:
+def list_wrong_grades(out: Path) -> list[str]:
     """Where a notebook of the simulated class got other points than it was made to deserve."""
     truth, graded = out / "place" / "class" / "truth.json", out / "class.json"
     if not graded.exists() or not graded.read_text():
@@ -178,7 +187,7 @@ def against_truth(out: Path) -> list[str]:
     return [*wrong, f"truth: {len(both) - len(wrong)} of {len(deserved)} as they deserve"]
 
 
-def outcome(out: Path, what: str, quantity: str) -> float | None:
+def find_outcome(out: Path, what: str, quantity: str) -> float | None:
     """Return what a GPU said of a prediction, or None; a run that was changed says nothing of its recipe."""
     result, step, graded = out / f"{what}-0" / "result.json", out / "step.json", out / "answers.json"
     if quantity in ("test accuracy", "seconds of training") and result.exists():

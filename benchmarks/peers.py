@@ -28,7 +28,7 @@ class Peer:
     remark: str = ""
 
 
-def _timm(config: ViTConfig) -> nn.Module:
+def _build_timm_model(config: ViTConfig) -> nn.Module:
     from timm.models.vision_transformer import VisionTransformer as Timm
 
     return Timm(
@@ -42,7 +42,7 @@ def _timm(config: ViTConfig) -> nn.Module:
     )
 
 
-def _torchvision(config: ViTConfig) -> nn.Module:
+def _build_torchvision_model(config: ViTConfig) -> nn.Module:
     from torchvision.models import VisionTransformer as Torchvision
 
     return Torchvision(
@@ -67,7 +67,7 @@ class _Logits(nn.Module):
         return self.model(images).logits
 
 
-def _transformers(config: ViTConfig) -> nn.Module:
+def _build_transformers_model(config: ViTConfig) -> nn.Module:
     from transformers import ViTConfig as Config
     from transformers import ViTForImageClassification
 
@@ -86,7 +86,7 @@ def _transformers(config: ViTConfig) -> nn.Module:
     return _Logits(ViTForImageClassification(theirs))
 
 
-def _vit_pytorch(config: ViTConfig) -> nn.Module:
+def _build_vit_pytorch_model(config: ViTConfig) -> nn.Module:
     from vit_pytorch import ViT
 
     return ViT(
@@ -103,10 +103,12 @@ def _vit_pytorch(config: ViTConfig) -> nn.Module:
 
 # by the name under which the library is installed
 PEERS = {
-    "timm": Peer(_timm),
-    "torchvision": Peer(_torchvision),
-    "transformers": Peer(_transformers),
-    "vit-pytorch": Peer(_vit_pytorch, "two norms more before the blocks, no bias in queries, keys and values"),
+    "timm": Peer(_build_timm_model),
+    "torchvision": Peer(_build_torchvision_model),
+    "transformers": Peer(_build_transformers_model),
+    "vit-pytorch": Peer(
+        _build_vit_pytorch_model, "two norms more before the blocks, no bias in queries, keys and values"
+    ),
 }
 
 

@@ -28,7 +28,7 @@ import torch
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from timing import machine
+from timing import describe_machine
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the proof is part of the tests
@@ -70,7 +70,7 @@ class Diagnoses:
         self._replays = Replays(hidden_checks(), exercise, KEY)
         self._pairs = list_pairs(EXERCISES[exercise])
 
-    def of_unknown(self, wrong: Misconception) -> str | None:
+    def name_unknown_mistake(self, wrong: Misconception) -> str | None:
         """The name that a misconception gets from a library without it."""
 
         def observe(known: Misconception, check: str) -> tuple[bool, Record]:
@@ -78,32 +78,36 @@ class Diagnoses:
                 return False, []  # it explains nothing
             return self._replays(known, check)
 
-        return self._name([self._mutant_judge.evaluate(check, wrong.objects) for check in self._checks()], observe)
+        return self._name_commonest_mistake(
+            [self._mutant_judge.evaluate(check, wrong.objects) for check in self._list_checks()], observe
+        )
 
-    def of_mutant(self, mutant: SolutionMutant | VariantMutant) -> tuple[str | None, bool]:
+    def name_mutant(self, mutant: SolutionMutant | VariantMutant) -> tuple[str | None, bool]:
         """The name that a mutant gets, and whether it is right."""
-        outcomes = self.outcomes(mutant)
-        name = self._name(outcomes, self._replays)
+        outcomes = self.find_outcomes(mutant)
+        name = self._name_commonest_mistake(outcomes, self._replays)
         known = [*EXERCISES[self.exercise].misconceptions, *self._pairs]
-        return name, bool(outcomes) and any(each.name == name and self._same(each, outcomes) for each in known)
+        return name, bool(outcomes) and any(
+            each.name == name and self._has_same_outcomes(each, outcomes) for each in known
+        )
 
-    def outcomes(self, mutant: SolutionMutant | VariantMutant) -> list[Outcome]:
+    def find_outcomes(self, mutant: SolutionMutant | VariantMutant) -> list[Outcome]:
         """Return what every check finds about a mutant; nothing where it cannot be made, or loops in every check."""
         objects = make_objects(mutant, self.exercise)
         outcomes, start = [], time.process_time()
-        for check in self._checks() if objects else ():
+        for check in self._list_checks() if objects else ():
             outcomes.append(self._mutant_judge.evaluate(check, objects or ()))
             if time.process_time() - start > SECONDS / 2:
                 return []
         return outcomes
 
-    def _checks(self) -> Sequence[Check]:
+    def _list_checks(self) -> Sequence[Check]:
         return hidden_checks().exercises()[self.exercise]
 
-    def _name(self, outcomes: Sequence[Outcome], observe: Observe) -> str | None:
+    def _name_commonest_mistake(self, outcomes: Sequence[Outcome], observe: Observe) -> str | None:
         return find_commonest_misconception(name_failures(EXERCISES[self.exercise], outcomes, observe))
 
-    def _same(self, wrong: Misconception, outcomes: Sequence[Outcome]) -> bool:
+    def _has_same_outcomes(self, wrong: Misconception, outcomes: Sequence[Outcome]) -> bool:
         for outcome in outcomes:
             failed, record = self._replays(wrong, outcome.check.name)
             if failed != (outcome.result.verdict == Verdict.FAIL) or not is_same_record(record, outcome.record):
@@ -111,7 +115,7 @@ class Diagnoses:
         return True
 
 
-def measure(name: str, variants: Counter[str]) -> dict[str, int]:
+def measure_exercise(name: str, variants: Counter[str]) -> dict[str, int]:
     """One line of the table."""
     exercise = EXERCISES[name]
     line = Counter(
@@ -137,23 +141,23 @@ def count_named(name: str, mutant_judge: MutantJudge) -> Counter[str]:
     """The columns that tell what the mutants of the model solution, and unknown misconceptions, are called."""
     diagnoses, line = Diagnoses(name, mutant_judge), Counter[str]()
     for wrong in list(EXERCISES[name].misconceptions):
-        line["unknown but named"] += diagnoses.of_unknown(wrong) is not None
+        line["unknown but named"] += diagnoses.name_unknown_mistake(wrong) is not None
     for mutant in solution_mutants(name) if name in list_solved() else ():
         line["solution mutants"] += 1
         if mutant_judge.caught_by(mutant):
             line["also caught"] += 1
-            called, rightly = diagnoses.of_mutant(mutant)
+            called, rightly = diagnoses.name_mutant(mutant)
             line["mutants named"] += called is not None
             line["rightly"] += rightly
     return line
 
 
-def outside(name: str, count: int = OF_VARIANTS) -> Counter[str]:
+def count_variant_mutants(name: str, count: int = OF_VARIANTS) -> Counter[str]:
     """Return what becomes of mutants of the right variants, by ``OUTSIDE``: of so many, drawn the same each time."""
     diagnoses, line = Diagnoses(name, MutantJudge(name)), Counter[str](dict.fromkeys(OUTSIDE, 0))
     for mutant in some(name, count) if name in list_solved() else ():
-        failed = [each for each in diagnoses.outcomes(mutant) if each.result.verdict == Verdict.FAIL]
-        called, rightly = diagnoses.of_mutant(mutant) if failed else (None, False)
+        failed = [each for each in diagnoses.find_outcomes(mutant) if each.result.verdict == Verdict.FAIL]
+        called, rightly = diagnoses.name_mutant(mutant) if failed else (None, False)
         line["variant mutants"] += 1
         line["caught"] += bool(failed)
         line["named"] += called is not None
@@ -168,8 +172,8 @@ def is_located(outcome: Outcome) -> bool:
     return bool(seen) and (_NOWHERE not in seen or any(part in seen for part in _SOMEWHERE))
 
 
-def shares_of(line: Counter[str]) -> str:
-    """The counts of :func:`outside` in a sentence."""
+def describe_shares(line: Counter[str]) -> str:
+    """The counts of :func:`count_variant_mutants` in a sentence."""
     caught, named = max(line["caught"], 1), max(line["named"], 1)
     return (
         f"of {line['variant mutants']} mutants of right variants {line['caught']} are caught; of these "
@@ -178,7 +182,7 @@ def shares_of(line: Counter[str]) -> str:
     )
 
 
-def table_of(lines: dict[str, dict[str, int]], totals: dict[str, int]) -> Table:
+def make_table(lines: dict[str, dict[str, int]], totals: dict[str, int]) -> Table:
     table = Table("exercise", *(column.replace(" ", "\n") for column in COLUMNS), box=None, padding=(0, 1))
     for name, line in {**lines, "all": totals}.items():
         table.add_row(name, *map(str, line.values()))
@@ -196,12 +200,18 @@ def main() -> None:
     lines = dict(zip(names, (line for line, _, _ in rows), strict=True))
     beyond = sum((each for _, each, _ in rows), Counter[str]())
     totals = {column: sum(line[column] for line in lines.values()) for column in COLUMNS}
-    Console(width=170).print(table_of(lines, totals))
-    print(shares_of(beyond))
+    Console(width=170).print(make_table(lines, totals))
+    print(describe_shares(beyond))
     if options.exercise:
         return
     seconds = round(sum(each for _, _, each in rows), 1)
-    report = {**machine("cpu"), "processor_seconds": seconds, "totals": totals, "outside": beyond, "exercises": lines}
+    report = {
+        **describe_machine("cpu"),
+        "processor_seconds": seconds,
+        "totals": totals,
+        "outside": beyond,
+        "exercises": lines,
+    }
     draft = RESULTS.with_suffix(".draft")
     draft.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     draft.rename(RESULTS)
@@ -212,7 +222,7 @@ def time_exercise(name: str) -> tuple[dict[str, int], Counter[str], float]:
     torch.set_num_threads(1)
     start = time.process_time()
     variants = Counter({each: len(right_variants_of(each)) for each in EXERCISES})
-    return measure(name, variants), outside(name), time.process_time() - start
+    return measure_exercise(name, variants), count_variant_mutants(name), time.process_time() - start
 
 
 if __name__ == "__main__":

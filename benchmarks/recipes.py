@@ -19,7 +19,7 @@ from pathlib import Path
 from vit_course.metrics import spread
 from vit_course.plots_training import plot_runs
 from vit_course.recipes import RECIPES, Recipe, find
-from vit_course.recipes.listing import MEASURED, counts, summarize
+from vit_course.recipes.listing import MEASURED, is_counted_run, summarize_runs
 from vit_course.recipes.result import RunResult, read_result, write_json, write_result
 from vit_course.recipes.run import RESULT_FILE
 from vit_course.training import History
@@ -28,7 +28,7 @@ LOGS = Path(__file__).parent / "results" / "recipes"
 RUNS = Path(tempfile.gettempdir()) / "vit_course_recipes"
 
 
-def log_of(recipe: Recipe, seed: int, logs: Path = LOGS) -> Path:
+def find_log_path(recipe: Recipe, seed: int, logs: Path = LOGS) -> Path:
     return logs / f"{recipe.name}-{seed}.json"
 
 
@@ -37,11 +37,11 @@ def read_logs(logs: Path = LOGS) -> list[RunResult]:
 
 
 def is_done(recipe: Recipe, seed: int, logs: Path = LOGS) -> bool:
-    path = log_of(recipe, seed, logs)
-    return path.exists() and counts(recipe, read_result(path))
+    path = find_log_path(recipe, seed, logs)
+    return path.exists() and is_counted_run(recipe, read_result(path))
 
 
-def run(recipe: Recipe, seed: int, arguments: argparse.Namespace) -> None:
+def train_and_log(recipe: Recipe, seed: int, arguments: argparse.Namespace) -> None:
     """Train once in a process of its own, and copy the result to the logs."""
     folder = arguments.runs / f"{recipe.name}-{seed}"
     command = [sys.executable, "-m", "vit_course", "train", recipe.name, "--seed", str(seed), "--out", str(folder)]
@@ -51,17 +51,17 @@ def run(recipe: Recipe, seed: int, arguments: argparse.Namespace) -> None:
     if subprocess.run(command, env=environment).returncode:
         raise SystemExit(f"stopped: {' '.join(command[2:])}")
     result = read_result(folder / RESULT_FILE)
-    if not counts(recipe, result):
+    if not is_counted_run(recipe, result):
         raise SystemExit(f"{folder} holds a run of another {recipe.name}; remove it and run this again")
     arguments.logs.mkdir(parents=True, exist_ok=True)
-    write_result(log_of(recipe, seed, arguments.logs), result)
+    write_result(find_log_path(recipe, seed, arguments.logs), result)
 
 
-def table(results: list[RunResult]) -> str:
+def format_table(results: list[RunResult]) -> str:
     """Each recipe's accuracy over its seeds, and how long it took."""
     lines = []
     for recipe in RECIPES.values():
-        runs = [result for result in results if result.recipe == recipe.name and counts(recipe, result)]
+        runs = [result for result in results if result.recipe == recipe.name and is_counted_run(recipe, result)]
         if runs:
             accuracy, seconds = spread([each.test["top1"] for each in runs]), spread([each.seconds for each in runs])
             deviation = f" ± {accuracy.deviation:.2%}" if accuracy.deviation is not None else ""
@@ -74,7 +74,9 @@ def draw_curves(results: list[RunResult], folder: Path) -> None:
     """A picture for each recipe: its curves, with a band over the seeds."""
     folder.mkdir(parents=True, exist_ok=True)
     for recipe in RECIPES.values():
-        runs = [History(**each.history) for each in results if each.recipe == recipe.name and counts(recipe, each)]
+        runs = [
+            History(**each.history) for each in results if each.recipe == recipe.name and is_counted_run(recipe, each)
+        ]
         if runs:
             plot_runs(runs, recipe.name).savefig(folder / f"{recipe.name}.png", dpi=150)
 
@@ -95,12 +97,12 @@ def main() -> None:
     for recipe in [] if arguments.summary else arguments.recipe:
         for seed in arguments.seeds or recipe.seeds:
             if not is_done(recipe, seed, arguments.logs):
-                run(recipe, seed, arguments)
-                write_json(arguments.measured, summarize(RECIPES.values(), read_logs(arguments.logs)))
-    write_json(arguments.measured, summarize(RECIPES.values(), read_logs(arguments.logs)))
+                train_and_log(recipe, seed, arguments)
+                write_json(arguments.measured, summarize_runs(RECIPES.values(), read_logs(arguments.logs)))
+    write_json(arguments.measured, summarize_runs(RECIPES.values(), read_logs(arguments.logs)))
     if arguments.curves:
         draw_curves(read_logs(arguments.logs), arguments.curves)
-    print(table(read_logs(arguments.logs)))
+    print(format_table(read_logs(arguments.logs)))
 
 
 if __name__ == "__main__":

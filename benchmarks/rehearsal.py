@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from nbgrader.api import Gradebook
-from timing import machine
+from timing import describe_machine
 
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from exercise_kit.simulate.simulate import read_truth
@@ -55,7 +55,7 @@ class Earned:
     seconds_late: float
     by_hand: dict[str, float] = field(default_factory=dict)
 
-    def row(self) -> dict[str, float]:
+    def make_row(self) -> dict[str, float]:
         """The columns of the exported table."""
         automatic = sum(share * self.worth[name] for name, share in self.shares.items())
         by_hand = sum(self.by_hand.values())
@@ -74,7 +74,7 @@ class Earned:
 Truth = dict[tuple[str, str], Earned]
 
 
-def truth_of(folder: Path) -> Truth:
+def read_true_grades(folder: Path) -> Truth:
     """Return what `vit-course simulate` knows: (student, lesson) → what is true."""
     made = read_truth(folder)
     due = {lesson: datetime.fromisoformat(moment.removesuffix(" UTC")) for lesson, moment in made["due"].items()}
@@ -99,15 +99,15 @@ class Term:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         self._environment = {**os.environ, "PATH": path, "XDG_CACHE_HOME": str(folder.parent / "cache")}
 
-    def start(self, *command: str) -> subprocess.Popen[str]:
+    def start_command(self, *command: str) -> subprocess.Popen[str]:
         """A command in the class folder; what it says goes into one pipe."""
         words = [sys.executable, "-m", *command]
         options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         return subprocess.Popen(words, cwd=self.folder, env=self._environment, **options)
 
-    def run(self, *command: str) -> str:
+    def run_command(self, *command: str) -> str:
         """Return what a command says that has to succeed."""
-        process = self.start(*command)
+        process = self.start_command(*command)
         said, _ = process.communicate()
         if process.returncode:
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{said}")
@@ -117,14 +117,14 @@ class Term:
         """Grade a lesson, killed some times at moments up to ``longest`` seconds after its start; then to its end."""
         for number in range(kills):
             by, after = SIGNALS[number % len(SIGNALS)], self.draw.uniform(4.0, longest)
-            process = self.start("nbgrader", "autograde", lesson)
+            process = self.start_command("nbgrader", "autograde", lesson)
             with suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=after)
             if process.poll() is None:
                 process.send_signal(by)
                 process.communicate()
                 self.log.append(f"autograde {lesson}: {by.name} after {after:.1f} s")
-        said = self.run("nbgrader", "autograde", lesson)
+        said = self.run_command("nbgrader", "autograde", lesson)
         again = said.count("its grading was interrupted: graded again")
         self.log.append(f"autograde {lesson}: to its end; {again} that had been begun were graded again")
 
@@ -146,11 +146,11 @@ class Term:
         """Points change after everybody was graded."""
         lines = [f"{name} = {points}" for name, points in CHANGED.items()]
         (self.folder / "class.toml").write_text("\n".join(["[points]", *lines, ""]), "utf-8")
-        self.run("vit_course", "build")
+        self.run_command("vit_course", "build")
         for true in truth.values():
             true.worth = {name: float(CHANGED.get(name, points)) for name, points in true.worth.items()}
         for lesson in dict.fromkeys(lesson for _, lesson in truth):
-            self.run("nbgrader", "generate_assignment", lesson, "--force")
+            self.run_command("nbgrader", "generate_assignment", lesson, "--force")
 
     def grade_by_hand(self, truth: Truth) -> None:
         """Whatever formgrader lists gets points, as its page saves them."""
@@ -164,14 +164,14 @@ class Term:
             gradebook.db.commit()
 
 
-def differences(term: Term, truth: Truth) -> Iterator[str]:
+def find_differences(term: Term, truth: Truth) -> Iterator[str]:
     """Where the exported table or a feedback page says something else than what is true."""
-    term.run("vit_course", "export", ".", "--to", "csv", "--out", "term.csv")
+    term.run_command("vit_course", "export", ".", "--to", "csv", "--out", "term.csv")
     with (term.folder / "term.csv").open(encoding="utf-8", newline="") as file:
         rows = {(row["student_id"], row["lesson"]): row for row in csv.DictReader(file)}
     yield from (f"{who}: nobody of the class" for who in rows.keys() - truth.keys())
     for (student, lesson), true in truth.items():
-        row, wanted = rows.get((student, lesson), {}), true.row()
+        row, wanted = rows.get((student, lesson), {}), true.make_row()
         for column, number in wanted.items():
             said = row.get(column) or "nothing"
             if said == "nothing" or abs(float(said) - number) > 2e-3:
@@ -189,12 +189,12 @@ def rehearse(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     term = Term(folder, draw)
     making = ["simulate", str(folder), "--students", str(arguments.students), "--seed", str(arguments.seed), *lessons]
     subprocess.run([sys.executable, "-m", "vit_course", *making, "--root", str(ROOT)], check=True, cwd=folder.parent)
-    truth, due = truth_of(folder), read_truth(folder)["due"]
+    truth, due = read_true_grades(folder), read_truth(folder)["due"]
     with (folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
         config.write(CONFIG)
     for lesson in LESSONS:
-        term.run("nbgrader", "db", "assignment", "add", lesson, f"--duedate={due[lesson]}")
-        term.run("nbgrader", "generate_assignment", lesson)
+        term.run_command("nbgrader", "db", "assignment", "add", lesson, f"--duedate={due[lesson]}")
+        term.run_command("nbgrader", "generate_assignment", lesson)
         term.autograde(lesson, arguments.kills, arguments.longest)
     for lesson in LESSONS:
         term.hand_in_again(lesson, truth, 0.2)
@@ -204,13 +204,13 @@ def rehearse(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     term.grade_by_hand(truth)
     for lesson in LESSONS:  # late work pays for points by hand, too
         term.autograde(lesson, 0, 0.0)
-        term.run("nbgrader", "generate_feedback", lesson)
-    found = list(differences(term, truth))
+        term.run_command("nbgrader", "generate_feedback", lesson)
+    found = list(find_differences(term, truth))
     seconds = round(time.monotonic() - start)
     head = {"students": arguments.students, "seed": arguments.seed, "lessons": LESSONS, "seconds": seconds}
     late = sum(true.seconds_late > 0 for true in truth.values())
     counts = {"grades": len(truth), "late": late, "by_hand": sum(len(true.by_hand) for true in truth.values())}
-    return {**head, "machine": machine("cpu"), **counts, "done": term.log, "differences": found}
+    return {**head, "machine": describe_machine("cpu"), **counts, "done": term.log, "differences": found}
 
 
 def main() -> int:

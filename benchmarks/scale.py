@@ -29,7 +29,7 @@ from typing import Any
 import nbformat
 import psutil
 from nbgrader.preprocessors import Execute
-from timing import machine
+from timing import describe_machine
 
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import GradingSettings
@@ -49,7 +49,7 @@ SEED, STOCK_SECONDS = 1, 1200  # a cell's limit under stock nbgrader
 MARKS = (20, 50, 100, 200, 500, 1000, 2000)
 
 
-def hand_in(folder: Path, students: int) -> list[Path]:
+def make_handed_in_class(folder: Path, students: int) -> list[Path]:
     """Make a class in which each student hands in one lesson; the folders of the submissions, in a mixed order."""
     new_class(folder, ROOT)
     variants = load_right_variants()
@@ -71,7 +71,7 @@ class Watch:
         self.peak = 0.0
         self.done: list[tuple[float, float]] = []
         self._over, self._start = threading.Event(), time.perf_counter()
-        self._thread = threading.Thread(target=self._look)
+        self._thread = threading.Thread(target=self._watch_memory)
 
     def __enter__(self) -> Watch:
         self._thread.start()
@@ -81,19 +81,19 @@ class Watch:
         self._over.set()
         self._thread.join()
 
-    def on_done(self, _: object) -> None:
+    def count_done_submission(self, _: object) -> None:
         """One more submission is done."""
         self.done.append((time.perf_counter() - self._start, self.peak))
         if len(self.done) in MARKS:
             print(f"{len(self.done)} graded in {self.done[-1][0]:.0f} s, {self.peak:.0f} MB at most", flush=True)
 
-    def _look(self) -> None:
+    def _watch_memory(self) -> None:
         while not self._over.wait(2.0):
-            held = sum(map(_pss, psutil.Process().children(recursive=True)))
+            held = sum(map(_read_memory, psutil.Process().children(recursive=True)))
             self.peak = max(self.peak, held / 2**20)
 
 
-def _pss(process: psutil.Process) -> int:
+def _read_memory(process: psutil.Process) -> int:
     try:
         return int(process.memory_full_info().pss)
     except (psutil.NoSuchProcess, psutil.AccessDenied):
@@ -104,7 +104,7 @@ def grade_fresh(folder: Path, paths: Sequence[Path], jobs: int) -> tuple[dict[st
     """Grade everything fresh; of the first n what the clock and the memory said, and seconds a core."""
     with Grader(find_place(folder), GradingSettings(fresh=True), jobs) as grader, Watch() as watch:
         found = find(paths, Lessons(folder).names, folder)
-        results = [each.result for each in grader.run(found, watch.on_done) if each.result]
+        results = [each.result for each in grader.run(found, watch.count_done_submission) if each.result]
     course = [
         {"submissions": n, "seconds": round(watch.done[n - 1][0], 1), "peak_megabytes": round(watch.done[n - 1][1])}
         for n in sorted({*(mark for mark in MARKS if mark < len(found)), len(found)})
@@ -135,7 +135,7 @@ def time_report(folder: Path) -> float:
     return round(time.perf_counter() - start, 1)
 
 
-def stock(path: Path) -> float:
+def time_stock_nbgrader(path: Path) -> float:
     """Seconds of stock nbgrader's own step: every cell in a fresh kernel, trainings at their small budget."""
     os.environ["VIT_COURSE_BUDGET"] = "small"
     notebook, start = nbformat.read(path, as_version=4), time.perf_counter()
@@ -145,7 +145,7 @@ def stock(path: Path) -> float:
     return seconds
 
 
-def best_ones(results: Sequence[Result]) -> dict[str, Result]:
+def choose_best_submissions(results: Sequence[Result]) -> dict[str, Result]:
     """Of each lesson the first submission that earned most, and that nothing is flagged of."""
     best: dict[str, Result] = {}
     for each in results:
@@ -164,7 +164,7 @@ def compare_with_stock(
         clocks[each.assignment or ""].append(each.seconds)
     overhead = core_seconds / mean(each.seconds for each in results)
     rows = []
-    for lesson, same in sorted(best_ones(results).items()):
+    for lesson, same in sorted(choose_best_submissions(results).items()):
         ours, theirs = same.seconds * overhead, stock_seconds[lesson]
         row = {"lesson": lesson, "all_submissions": round(mean(clocks[lesson]) * overhead, 3)}
         rows.append(row | {"the_same": round(ours, 3), "stock": round(theirs, 1), "times": round(theirs / ours)})
@@ -178,15 +178,18 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="vit-course-") as home:
         folder = Path(home) / "class"
-        paths = hand_in(folder, arguments.students)
+        paths = make_handed_in_class(folder, arguments.students)
         grading, results = grade_fresh(folder, paths, arguments.jobs)
         again, report = grade_again(folder, paths, arguments.jobs), time_report(folder)
-        stock_seconds = {lesson: stock(Path(each.path)) for lesson, each in sorted(best_ones(results).items())}
+        stock_seconds = {
+            lesson: time_stock_nbgrader(Path(each.path))
+            for lesson, each in sorted(choose_best_submissions(results).items())
+        }
     lessons = compare_with_stock(results, stock_seconds, grading["core_seconds_each"])
     in_all = {column: mean(each[column] for each in lessons) for column in ("stock", "the_same", "all_submissions")}
     text = json.dumps(
         {
-            **machine("cpu"),
+            **describe_machine("cpu"),
             "grading": grading,
             "again_from_what_is_kept": again,
             "report_seconds": report,

@@ -23,7 +23,7 @@ from typing import Any
 from unittest.mock import MagicMock, patch
 
 import torch
-from arms import Log, conditions, parser_of
+from arms import Log, collect_conditions, make_parser
 from lesson_cifar import SEEDS
 
 import vit_course
@@ -61,12 +61,12 @@ def run_note(name: str, names: dict[str, Any]) -> None:
         exec(compile(source, f"{name}.md", "exec", dont_inherit=True), names)
 
 
-def numbers(pattern: str, printed: str) -> dict[str, float]:
+def parse_printed_numbers(pattern: str, printed: str) -> dict[str, float]:
     """Return what cells have printed, by name; the pattern has a group for the name and one for the number."""
     return {name: float(number) for name, number in re.findall(pattern, printed, re.MULTILINE)}
 
 
-def start(seed: int) -> dict[str, Any]:
+def measure_start_lesson(seed: int) -> dict[str, Any]:
     """Per cent of the drawings right, of three models: row by row, column by column, with attention over the batch.
 
     The training losses of the last, epoch by epoch, and by how much two drawings' scores differ in each model.
@@ -77,7 +77,7 @@ def start(seed: int) -> dict[str, Any]:
     return {"accuracies": names["accuracies"], "losses_over_the_batch": losses, "differences": differences}
 
 
-def fed_wrongly(_: int) -> dict[str, Any]:
+def measure_wrong_preprocessing(_: int) -> dict[str, Any]:
     """Per cent of the test photos that the course's model gets right, by how lesson 00 prepares them."""
     names, _ = play_lesson("00_start", 'reveal("errors-raised"', 0)
     vit, by_columns, (_, test) = names["vit"], names["by_columns"], load_dataset("cifar10")
@@ -93,7 +93,7 @@ def fed_wrongly(_: int) -> dict[str, Any]:
     return {"right": found}
 
 
-def patchify(seed: int) -> dict[str, Any]:
+def measure_patchify_lesson(seed: int) -> dict[str, Any]:
     """The share of the variance that few directions keep, and how far a Linear is from its convolution."""
     names, _ = play_lesson("01_patchify", "by_convolution = ", seed)
     with contextlib.redirect_stdout(io.StringIO()):
@@ -101,7 +101,7 @@ def patchify(seed: int) -> dict[str, Any]:
     return {"kept": names["shares"], "difference": (names["by_linear"] - names["by_convolution"]).abs().max().item()}
 
 
-def attention(seed: int) -> dict[str, Any]:
+def measure_attention_lesson(seed: int) -> dict[str, Any]:
     """Undivided scores, shuffled tokens, and the head that learns to mirror."""
     names, printed = play_lesson("03_attention", "learn_to_mirror(table)", seed)
     found: dict[str, Any] = {"largest_weight": {}, "stuck": {}, "gradient": {}}
@@ -113,13 +113,13 @@ def attention(seed: int) -> dict[str, Any]:
             found["largest_weight"][which] = names["largest_weight"](names["scores_of"](head_dim, divisor)).item()
             found["stuck"][which] = stuck.float().mean().item()
             found["gradient"][which] = {name: rows.median().item() for name, rows in each.items() if len(rows)}
-    found["shuffled"] = numbers(r"(with|without) positions the mean changes by ([\d.]+)%", printed)
+    found["shuffled"] = parse_printed_numbers(r"(with|without) positions the mean changes by ([\d.]+)%", printed)
     for name, (error, share) in zip(("without", "with"), re.findall(MIRROR, printed), strict=True):
         found[f"mirror, {name} positions"] = {"error": float(error), "share": float(share)}
     return found
 
 
-def block(seed: int) -> dict[str, Any]:
+def measure_block_lesson(seed: int) -> dict[str, Any]:
     """The stream, gradients and losses of stacks with norms in two places, and of stacks without additions."""
     names, printed = play_lesson("04_block", 'losses = {"fixed"', seed)
     lengths = {name: each[-1] for name, each in names["lengths"].items()}
@@ -128,23 +128,23 @@ def block(seed: int) -> dict[str, Any]:
         "gradients": names["pulls"],
         "losses": {name: each[-1].item() for name, each in (names["deep"] | names["bare"]).items()},
         "spreads": {name: [each[step] for step in LOOKED_AT] for name, each in names["spreads"].items()},
-        "tokens": numbers(r"(\w+) +tokens of one image differ by (\S+)", printed),
+        "tokens": parse_printed_numbers(r"(\w+) +tokens of one image differ by (\S+)", printed),
         "4 blocks": {name: each[-1].item() for name, each in names["shallow"].items()},
         "24 blocks": {name: each[-1].item() for name, each in names["losses"].items() if name != "guessing"},
     }
 
 
-def vit(seed: int) -> dict[str, Any]:
+def measure_vit_lesson(seed: int) -> dict[str, Any]:
     """The stream's spread, first losses, and per cent of the drawings right of three models."""
     names, printed = play_lesson("05_vit", 'reveal("scrambled"', seed)
     return {
         "spread": names["heights"],
-        "first_loss": numbers(r"first loss, (.+?) +([\d.]+)$", printed),
+        "first_loss": parse_printed_numbers(r"first loss, (.+?) +([\d.]+)$", printed),
         "accuracies": {name: 100 * each.validation_accuracy[-1] for name, each in names["histories"].items()},
     }
 
 
-def experiments(seed: int) -> dict[str, Any]:
+def measure_experiments_lesson(seed: int) -> dict[str, Any]:
     """The spreads that lesson 07 prints for positions that start at 0.02, before the training and after it."""
     names, _ = play_lesson("07_experiments", "def accuracies_of", 0)
     arm = names["Arm"](replace(names["BASE"], position_std=0.02))
@@ -163,24 +163,24 @@ def experiments(seed: int) -> dict[str, Any]:
 
 
 MEASURES: dict[str, tuple[Callable[[int], dict[str, Any]], tuple[int, ...]]] = {
-    "00_start": (start, SEEDS),
-    "00_fed_wrongly": (fed_wrongly, SEEDS[:1]),
-    "01_patchify": (patchify, SEEDS),
-    "03_attention": (attention, SEEDS),
-    "04_block": (block, SEEDS),
-    "05_vit": (vit, SEEDS),
-    "07_experiments": (experiments, SEEDS[:1]),
+    "00_start": (measure_start_lesson, SEEDS),
+    "00_fed_wrongly": (measure_wrong_preprocessing, SEEDS[:1]),
+    "01_patchify": (measure_patchify_lesson, SEEDS),
+    "03_attention": (measure_attention_lesson, SEEDS),
+    "04_block": (measure_block_lesson, SEEDS),
+    "05_vit": (measure_vit_lesson, SEEDS),
+    "07_experiments": (measure_experiments_lesson, SEEDS[:1]),
 }
 
 
 def main() -> None:
-    arguments = parser_of(__doc__, RESULTS).parse_args()
+    arguments = make_parser(__doc__, RESULTS).parse_args()
     torch.set_num_threads(1)
     os.environ["VIT_COURSE_DATA"] = str(arguments.data.parent.resolve())  # where the lesson's load_dataset looks
-    log = Log(arguments.output, conditions("short_lessons"))
+    log = Log(arguments.output, collect_conditions("short_lessons"))
     for lesson, (measure, seeds) in MEASURES.items():
         for seed in seeds:
-            log.measure(lesson, str(seed), by=partial(measure, seed))
+            log.measure_once(lesson, str(seed), by=partial(measure, seed))
 
 
 if __name__ == "__main__":

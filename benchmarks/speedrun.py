@@ -38,11 +38,11 @@ from vit_course.data import ImageDataset, load_dataset
 from vit_course.recipes import RECIPES
 from vit_course.recipes.builtin import MIXED, TURNED
 from vit_course.training import History, TrainingSettings, evaluate, fit
-from vit_course.training.feeding import feed
-from vit_course.training.hardware import Processes, device_named
+from vit_course.training.feeding import make_feed
+from vit_course.training.hardware import Processes, find_device
 
 
-def settings_of(options: argparse.Namespace) -> TrainingSettings:
+def make_settings(options: argparse.Namespace) -> TrainingSettings:
     """Those of `gpu-minute`, for as many epochs as asked for."""
     return replace(
         RECIPES["gpu-minute"].settings,
@@ -52,7 +52,7 @@ def settings_of(options: argparse.Namespace) -> TrainingSettings:
         ema_decay=0.9995 if options.mixed else 0.998,
         seed=options.seed,
         device=options.device,
-        compile=device_named(options.device).type == "cuda",
+        compile=find_device(options.device).type == "cuda",
     )
 
 
@@ -74,12 +74,12 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--output", type=Path, help="a file for the log, as JSON")
     options = parser.parse_args()
-    settings, (images, test) = settings_of(options), load_dataset("cifar10", options.data)
+    settings, (images, test) = make_settings(options), load_dataset("cifar10", options.data)
     started = time.perf_counter()
     model, history = train(images, settings)
     whole = time.perf_counter() - started
-    device = device_named(options.device)
-    held = feed(images, test, settings, Processes(device)).validation
+    device = find_device(options.device)
+    held = make_feed(images, test, settings, Processes(device)).validation
     _, accuracy = evaluate(model.to(device), held, device)
     log = {
         "accuracy": accuracy,

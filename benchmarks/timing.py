@@ -33,7 +33,7 @@ class Stopwatch:
         self.seconds = seconds
         self.clock = time.perf_counter if self.on_gpu or torch.get_num_threads() > 1 else time.process_time
 
-    def read(self, work: Work, repeats: int) -> float:
+    def time_work(self, work: Work, repeats: int) -> float:
         """Seconds of one repeat, as the mean over ``repeats``."""
         self._wait()
         start = self.clock()
@@ -42,29 +42,29 @@ class Stopwatch:
         self._wait()
         return (self.clock() - start) / repeats
 
-    def repeats(self, work: Work) -> int:
+    def choose_repeats(self, work: Work) -> int:
         """Return how often the work has to be done for one reading; warms up on the way."""
-        self.read(work, 2)
-        return max(1, round(self.seconds / max(self.read(work, 1), 1e-7)))
+        self.time_work(work, 2)
+        return max(1, round(self.seconds / max(self.time_work(work, 1), 1e-7)))
 
     def _wait(self) -> None:
         if self.on_gpu:
             torch.cuda.synchronize()
 
 
-def in_turns(works: Mapping[str, Work], rounds: int, stopwatch: Stopwatch) -> dict[str, list[float]]:
+def time_in_turns(works: Mapping[str, Work], rounds: int, stopwatch: Stopwatch) -> dict[str, list[float]]:
     """Seconds of each piece of work in each round; in every round all have their turn, in a drawn order."""
-    repeats = {name: stopwatch.repeats(work) for name, work in works.items()}
+    repeats = {name: stopwatch.choose_repeats(work) for name, work in works.items()}
     order, rng = list(works), random.Random(0)
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds):
         rng.shuffle(order)
         for name in order:
-            seconds[name].append(stopwatch.read(works[name], repeats[name]))
+            seconds[name].append(stopwatch.time_work(works[name], repeats[name]))
     return seconds
 
 
-def ratios(seconds: Mapping[str, list[float]], ours: str) -> dict[str, dict[str, float]]:
+def compute_time_ratios(seconds: Mapping[str, list[float]], ours: str) -> dict[str, dict[str, float]]:
     """For each of the others: how many times our seconds it took, as median and quartiles over the rounds.
 
     Above 1 the other is slower than ``ours``. A round gives one ratio, so that a slow minute hits both sides.
@@ -78,28 +78,28 @@ def ratios(seconds: Mapping[str, list[float]], ours: str) -> dict[str, dict[str,
     return found
 
 
-def gemm_rate(device: str, dtype: torch.dtype, stopwatch: Stopwatch) -> float:
+def measure_matmul_rate(device: str, dtype: torch.dtype, stopwatch: Stopwatch) -> float:
     """FLOP per second of the fastest square matrix product found: the peak that a model can hope for."""
     rates = []
     for side in (4096, 8192) if device != "cpu" else (768, 1536):
         first, second = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
-        seconds = in_turns({"gemm": lambda a=first, b=second: a @ b}, 5, stopwatch)["gemm"]
+        seconds = time_in_turns({"gemm": lambda a=first, b=second: a @ b}, 5, stopwatch)["gemm"]
         rates.append(2 * side**3 / min(seconds))
     return max(rates)
 
 
-def machine(device: str) -> dict[str, Any]:
+def describe_machine(device: str) -> dict[str, Any]:
     """Return what a reader has to know of the machine and the moment."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
-        "device": torch.cuda.get_device_name() if device != "cpu" else f"CPU, {_processor()}",
+        "device": torch.cuda.get_device_name() if device != "cpu" else f"CPU, {_read_processor_name()}",
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
     }
 
 
-def _processor() -> str:
+def _read_processor_name() -> str:
     information = Path("/proc/cpuinfo")
     if information.exists():
         for line in information.read_text().splitlines():

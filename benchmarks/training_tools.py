@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from arms import Log, conditions, images_of, parser_of, row, set_rates, train_for
+from arms import (
+    Log,
+    collect_conditions,
+    format_row,
+    load_train_and_validation,
+    make_parser,
+    schedule_learning_rates,
+    train_for,
+)
 from lesson_cifar import (
     BASE,
     BATCH,
@@ -45,7 +53,7 @@ class Arm:
     scheduled: bool = True
 
 
-def sgd(rate: float) -> Arm:
+def make_sgd_arm(rate: float) -> Arm:
     """SGD with momentum; weight decay acts through the rate, so that it is made as strong as AdamW's."""
     decay = WEIGHT_DECAY * LEARNING_RATE / rate
     return Arm(lambda model: SGD(parameter_groups(model, decay), lr=rate, momentum=MOMENTUM))
@@ -54,7 +62,7 @@ def sgd(rate: float) -> Arm:
 ARMS = {
     "constant rate": Arm(lambda model: AdamW(parameter_groups(model, WEIGHT_DECAY), lr=LEARNING_RATE), scheduled=False),
     "no weight decay": Arm(lambda model: AdamW(parameter_groups(model, 0.0), lr=LEARNING_RATE)),
-    **{f"SGD, {rate}": sgd(rate) for rate in SGD_RATES},
+    **{f"SGD, {rate}": make_sgd_arm(rate) for rate in SGD_RATES},
 }
 
 
@@ -64,35 +72,35 @@ def train_arm(arm: Arm, seed: int, train: ImageDataset, validation: ImageDataset
     model = VisionTransformer(BASE)
     optimizer, loader = arm.optimizer(model), Batches(train.subset(slice(NUM_TRAIN)), BATCH, shuffle=True, seed=seed)
     if arm.scheduled:
-        set_rates(optimizer, EPOCHS * len(loader))
+        schedule_learning_rates(optimizer, EPOCHS * len(loader))
     found = train_for(EPOCHS, model, optimizer, loader, validation)
     return {"accuracy": found["validation_accuracy"][-1], "seconds": found["seconds"][-1]}
 
 
-def table(results: dict[str, dict[str, dict[str, Any]]]) -> str:
+def format_table(results: dict[str, dict[str, dict[str, Any]]]) -> str:
     """Per cent of the validation images right, and the difference from the base where there are as many seeds."""
     base = json.loads(BASE_RESULTS.read_text())["results"]["base"].values()
     of_base = [100 * run["validation_accuracy"][-1] for run in base]
     return "\n".join(
-        row(name, [100 * run["accuracy"] for run in runs.values()], of_base) for name, runs in results.items()
+        format_row(name, [100 * run["accuracy"] for run in runs.values()], of_base) for name, runs in results.items()
     )
 
 
 def main() -> None:
-    arguments = parser_of(__doc__, RESULTS).parse_args()
+    arguments = make_parser(__doc__, RESULTS).parse_args()
     torch.set_num_threads(1)
-    train, validation = images_of(arguments.data)
-    log = Log(arguments.output, conditions("training_tools", num_train=NUM_TRAIN, epochs=EPOCHS), ARMS)
+    train, validation = load_train_and_validation(arguments.data)
+    log = Log(arguments.output, collect_conditions("training_tools", num_train=NUM_TRAIN, epochs=EPOCHS), ARMS)
 
-    def accuracy(name: str, seed: int) -> float:
+    def measure_accuracy(name: str, seed: int) -> float:
         by = partial(train_arm, ARMS[name], seed, train, validation)
-        return log.measure("results", name, str(seed), by=by)["accuracy"]
+        return log.measure_once("results", name, str(seed), by=by)["accuracy"]
 
-    best = max((f"SGD, {rate}" for rate in SGD_RATES), key=lambda name: accuracy(name, SEEDS[0]))
+    best = max((f"SGD, {rate}" for rate in SGD_RATES), key=lambda name: measure_accuracy(name, SEEDS[0]))
     for name in (best, "constant rate", "no weight decay"):
         for seed in SEEDS:
-            accuracy(name, seed)
-    print(table(log.found["results"]))
+            measure_accuracy(name, seed)
+    print(format_table(log.found["results"]))
 
 
 if __name__ == "__main__":

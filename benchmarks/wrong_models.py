@@ -48,7 +48,7 @@ class WrongModel:
         return PLACES[self.exercise](copy.deepcopy(right), *self.parts)
 
 
-def wrong_models() -> Iterator[WrongModel]:
+def iterate_wrong_models() -> Iterator[WrongModel]:
     """Every architecture misconception, exercise by exercise, and what a published notebook does wrong."""
     for exercise in PLACES:
         if exercise == PUBLISHED.exercise:
@@ -59,7 +59,7 @@ def wrong_models() -> Iterator[WrongModel]:
             yield WrongModel(exercise, wrong.name, (STAND_INS[shell],) if shell in STAND_INS else wrong.objects)
 
 
-def started_from(wrong: nn.Module, right: nn.Module) -> nn.Module:
+def copy_parameters_from(wrong: nn.Module, right: nn.Module) -> nn.Module:
     """``wrong`` with the numbers of ``right`` in every parameter of the same name and as many numbers."""
     numbers = right.state_dict()
     with torch.no_grad():
@@ -111,85 +111,85 @@ class _Model(VisionTransformer):
         return self.add(patches, self.class_token, self.positions)
 
 
-def _with_patchify(model: VisionTransformer, cut: Part) -> nn.Module:
-    model.patch_embedding = started_from(_Embedding(model.config, cut), model.patch_embedding)
+def _replace_patchify(model: VisionTransformer, cut: Part) -> nn.Module:
+    model.patch_embedding = copy_parameters_from(_Embedding(model.config, cut), model.patch_embedding)
     return model
 
 
-def _with_patch_embedding(model: VisionTransformer, part: Part) -> nn.Module:
+def _replace_patch_embedding(model: VisionTransformer, part: Part) -> nn.Module:
     config = model.config
     wrong = part(config.in_channels, config.patch_size, config.embed_dim)
-    model.patch_embedding = started_from(wrong, model.patch_embedding)
+    model.patch_embedding = copy_parameters_from(wrong, model.patch_embedding)
     return model
 
 
-def _with_class_token(model: VisionTransformer, add: Part) -> nn.Module:
+def _replace_class_token(model: VisionTransformer, add: Part) -> nn.Module:
     wrong = _Model(model.config)
     wrong.add = add
-    return started_from(wrong, model)
+    return copy_parameters_from(wrong, model)
 
 
-def _with_formula(model: VisionTransformer, attend: Part) -> nn.Module:
-    return _with_parts(model, "attention", lambda: _Attention(model.config, split_heads, attend, merge_heads))
+def _replace_attention_formula(model: VisionTransformer, attend: Part) -> nn.Module:
+    return _replace_in_blocks(model, "attention", lambda: _Attention(model.config, split_heads, attend, merge_heads))
 
 
-def _with_heads(model: VisionTransformer, split: Part, merge: Part) -> nn.Module:
+def _replace_head_functions(model: VisionTransformer, split: Part, merge: Part) -> nn.Module:
     attend = F.scaled_dot_product_attention
-    return _with_parts(model, "attention", lambda: _Attention(model.config, split, attend, merge))
+    return _replace_in_blocks(model, "attention", lambda: _Attention(model.config, split, attend, merge))
 
 
-def _with_attention(model: VisionTransformer, part: Part) -> nn.Module:
-    return _with_parts(model, "attention", lambda: part(model.config.embed_dim, model.config.num_heads))
+def _replace_attention(model: VisionTransformer, part: Part) -> nn.Module:
+    return _replace_in_blocks(model, "attention", lambda: part(model.config.embed_dim, model.config.num_heads))
 
 
-def _with_mlp(model: VisionTransformer, part: Part) -> nn.Module:
-    return _with_parts(model, "mlp", lambda: part(model.config.embed_dim, model.config.hidden_dim))
+def _replace_mlp(model: VisionTransformer, part: Part) -> nn.Module:
+    return _replace_in_blocks(model, "mlp", lambda: part(model.config.embed_dim, model.config.hidden_dim))
 
 
-def _with_parts(model: VisionTransformer, name: str, make: Callable[[], nn.Module]) -> nn.Module:
+def _replace_in_blocks(model: VisionTransformer, name: str, make: Callable[[], nn.Module]) -> nn.Module:
     """``model`` with a newly made wrong part under ``name`` in each of its blocks."""
     for block in model.blocks:
-        setattr(block, name, started_from(make(), block.get_submodule(name)))
+        setattr(block, name, copy_parameters_from(make(), block.get_submodule(name)))
     return model
 
 
-def _with_layer_norm(model: VisionTransformer, arithmetic: Part) -> nn.Module:
+def _replace_layer_norm(model: VisionTransformer, arithmetic: Part) -> nn.Module:
     for block in model.blocks:
-        block.norm1, block.norm2 = (_norm(model, arithmetic, norm) for norm in (block.norm1, block.norm2))
-    model.norm = _norm(model, arithmetic, model.norm)
+        block.norm1, block.norm2 = (_make_wrong_norm(model, arithmetic, norm) for norm in (block.norm1, block.norm2))
+    model.norm = _make_wrong_norm(model, arithmetic, model.norm)
     return model
 
 
-def _norm(model: VisionTransformer, arithmetic: Part, right: nn.LayerNorm) -> _Norm:
+def _make_wrong_norm(model: VisionTransformer, arithmetic: Part, right: nn.LayerNorm) -> _Norm:
     wrong = _Norm(model.config.embed_dim, eps=model.config.layer_norm_eps)
     wrong.arithmetic = staticmethod(arithmetic)
-    return cast(_Norm, started_from(wrong, right))
+    return cast(_Norm, copy_parameters_from(wrong, right))
 
 
-def _with_block(model: VisionTransformer, part: Part) -> nn.Module:
+def _replace_block(model: VisionTransformer, part: Part) -> nn.Module:
     config = model.config
     for number, block in enumerate(model.blocks):
         wrong = part(config.embed_dim, config.num_heads, config.mlp_ratio)
-        model.blocks[number] = started_from(wrong, block)
+        model.blocks[number] = copy_parameters_from(wrong, block)
     return model
 
 
-def _whole(model: VisionTransformer, part: Part) -> nn.Module:
-    return started_from(part(model.config), model)
+def _build_whole_model(model: VisionTransformer, part: Part) -> nn.Module:
+    return copy_parameters_from(part(model.config), model)
 
 
 # whole parts first: a function's mistake that a part makes too is trained once, under the part's name
 PLACES: dict[str, Callable[..., nn.Module]] = {
-    "PatchEmbedding": _with_patch_embedding,
-    "MultiHeadSelfAttention": _with_attention,
-    "published": _with_attention,
-    "EncoderBlock": _with_block,
-    "VisionTransformer": _whole,
-    "Mlp": _with_mlp,
-    "patchify": _with_patchify,
-    "scaled_dot_product_attention": _with_formula,
-    "split_heads": _with_heads,
-    "add_class_token": _with_class_token,
-    "layer_norm": _with_layer_norm,
+    "PatchEmbedding": _replace_patch_embedding,
+    "MultiHeadSelfAttention": _replace_attention,
+    "published": _replace_attention,
+    "EncoderBlock": _replace_block,
+    "VisionTransformer": _build_whole_model,
+    "Mlp": _replace_mlp,
+    "patchify": _replace_patchify,
+    "scaled_dot_product_attention": _replace_attention_formula,
+    "split_heads": _replace_head_functions,
+    "add_class_token": _replace_class_token,
+    "layer_norm": _replace_layer_norm,
 }
 PUBLISHED = WrongModel("published", "heads on slices of the token, no projection", (HeadsOnSlices,))

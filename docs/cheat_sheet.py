@@ -81,45 +81,45 @@ code, pre { font: 7.6pt/1.3 ui-monospace, monospace } pre { margin: 0; white-spa
 """
 
 
-def sheet() -> str:
+def write_sheet() -> str:
     """The page."""
     parts = [
         "<h1>The Vision Transformer, by hand: on two pages</h1>",
         f"<p>Sizes of <code>ViTConfig()</code>, for {BATCH} images.</p><h2>Shapes at every stage</h2>",
-        _table(("stage, as <code>record</code> names it", "shape", "here", "lesson"), _stages()),
+        _write_table(("stage, as <code>record</code> names it", "shape", "here", "lesson"), _iterate_stage_rows()),
         "<h2>Names</h2>",
-        f'<div class="grid">{"".join(_name(*each) for each in NAMES.items())}</div>',
+        f'<div class="grid">{"".join(_write_name_card(*each) for each in NAMES.items())}</div>',
         "<h2>What the core's exercises take, and give</h2>",
-        _table(("exercise", "what it does"), _exercises()),
+        _write_table(("exercise", "what it does"), _iterate_exercises()),
         '<h2 class="second">Operations on tensors, each in three lines</h2>',
-        f'<div class="grid">{"".join(_operation(*each) for each in OPERATIONS.items())}</div>',
+        f'<div class="grid">{"".join(_write_operation_card(*each) for each in OPERATIONS.items())}</div>',
     ]
     head = f'<meta charset="utf-8"><title>Vision Transformer: cheat sheet</title><style>{_STYLE}</style>'
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{chr(10).join(parts)}\n</body></html>\n'
 
 
-def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+def _write_table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
     lines = ["".join(f"<td>{cell}</td>" for cell in row) for row in rows]
     return f"<table><tr>{''.join(f'<th>{each}</th>' for each in head)}</tr><tr>{'</tr><tr>'.join(lines)}</tr></table>"
 
 
-def _stages() -> Iterator[tuple[str, ...]]:
+def _iterate_stage_rows() -> Iterator[tuple[str, ...]]:
     torch.manual_seed(0)
     images = torch.zeros(BATCH, CONFIG.in_channels, *CONFIG.image_size)  # type: ignore[misc]  # a pair once it is made
-    yield "images", _code("(batch, channels, height, width)"), _code(str(tuple(images.shape))), "01"
+    yield "images", _format_code("(batch, channels, height, width)"), _format_code(str(tuple(images.shape))), "01"
     with torch.no_grad():
         found = record(VisionTransformer(CONFIG).eval(), images)
     for name, (shape, lesson) in STAGES.items():
-        yield _code(name), _code(f"({shape})"), _code(str(tuple(found[name].shape))), lesson
+        yield _format_code(name), _format_code(f"({shape})"), _format_code(str(tuple(found[name].shape))), lesson
 
 
-def _name(name: str, words: str) -> str:
+def _write_name_card(name: str, words: str) -> str:
     value = getattr(CONFIG, name, None)
     here = f" ({value})" if isinstance(value, int) else ""
-    return f'<div class="card"><b>{_code(name)}</b> {escape(words)}{here}</div>'
+    return f'<div class="card"><b>{_format_code(name)}</b> {escape(words)}{here}</div>'
 
 
-def _exercises() -> Iterator[tuple[str, str]]:
+def _iterate_exercises() -> Iterator[tuple[str, str]]:
     """List what may not be skipped, by the first line of its docstring in the lesson's empty cell."""
     home = ROOT / "vit_course" / "exercises"
     outline, stubs = (json.loads((home / name).read_text("utf-8")) for name in ("outline.json", "stubs.json"))
@@ -128,10 +128,13 @@ def _exercises() -> Iterator[tuple[str, str]]:
             if facts["core"] and not task["skip"] and name in stubs:
                 for node in ast.parse(stubs[name]).body:
                     if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                        yield _code(_called(node)), escape((ast.get_docstring(node) or "").partition("\n")[0])
+                        yield (
+                            _format_code(_format_signature(node)),
+                            escape((ast.get_docstring(node) or "").partition("\n")[0]),
+                        )
 
 
-def _called(node: ast.FunctionDef | ast.ClassDef) -> str:
+def _format_signature(node: ast.FunctionDef | ast.ClassDef) -> str:
     """As `patchify(images, patch_size)`; of a class with what it is built with."""
     inside = [node, *(each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__")]
     function = next((each for each in inside if isinstance(each, ast.FunctionDef)), None)
@@ -139,7 +142,7 @@ def _called(node: ast.FunctionDef | ast.ClassDef) -> str:
     return f"{node.name}({', '.join(names)})"
 
 
-def _operation(name: str, example: str) -> str:
+def _write_operation_card(name: str, example: str) -> str:
     shown = io.StringIO()
     with redirect_stdout(shown):
         exec(example, {"torch": torch, "F": torch.nn.functional})
@@ -147,9 +150,9 @@ def _operation(name: str, example: str) -> str:
     return f'<div class="card"><b>{escape(name)}</b>{lines}</div>'
 
 
-def _code(text: str) -> str:
+def _format_code(text: str) -> str:
     return f"<code>{escape(text)}</code>"
 
 
 if __name__ == "__main__":
-    write(SHEET, sheet().encode())
+    write(SHEET, write_sheet().encode())

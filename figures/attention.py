@@ -16,8 +16,8 @@ from style import (
     SEQUENTIAL,
     VERMILION,
     WHITE,
-    paint,
-    save_all,
+    convert_to_colors,
+    save_all_figures,
     shade,
     tint,
 )
@@ -33,12 +33,12 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
-def _plain(color: str) -> np.ndarray:
+def _fill_with_one_color(color: str) -> np.ndarray:
     """Fills for a matrix (3, 4) whose color tells what it is, not its numbers."""
     return np.full((3, 4), tint(color, 0.18))
 
 
-def _matrix(
+def _draw_matrix(
     canvas: Canvas, corner: tuple[float, float], matrix: np.ndarray, name: str, fills: np.ndarray, form: str = "{:.0f}"
 ) -> None:
     """A named matrix of numbers."""
@@ -51,12 +51,12 @@ def _matrix(
     )
 
 
-def _frame(canvas: Canvas, x: float, y: float, columns: int) -> None:
+def _frame_query_row(canvas: Canvas, x: float, y: float, columns: int) -> None:
     """The frame around the asking token's row of a matrix."""
     canvas.box(x, y + CELL * ASKING, COLUMN * columns, CELL, "none", VERMILION, line=2.8, radius=3)
 
 
-def _path_to_softmax(canvas: Canvas, start: tuple[float, float], end: tuple[float, float]) -> None:
+def _draw_path_to_softmax(canvas: Canvas, start: tuple[float, float], end: tuple[float, float]) -> None:
     """From the scaled scores to the left, and down to the first matrix of the lower line."""
     canvas.line([start, (end[0], start[1])], GRAY, 1.8)
     canvas.arrow((end[0], start[1]), end, GRAY)
@@ -74,21 +74,21 @@ def attention_step_by_step() -> Canvas:
     output = weights @ value
     canvas = Canvas(590, "Attention, number by number", "3 tokens, head_dim 4. Follow the framed row: token 1 asks.")
     upper, middle, lower = 120, 298, 450
-    _matrix(canvas, (24, upper), query, "query", _plain(BLUE))
-    _matrix(canvas, (190, upper - 15), key.T, "keyᵀ", _plain(ORANGE).T)
-    _matrix(canvas, (351, upper), scores, "scores", paint(scores, DIVERGING, -4, 4))
-    _matrix(canvas, (351, middle), scaled, "scaled", paint(scaled, DIVERGING, -4, 4), "{:.1f}")
-    _matrix(canvas, (24, lower), weights, "weights", paint(weights, SEQUENTIAL, 0, 1), "{:.2f}")
-    _matrix(canvas, (152, lower), value, "value", _plain(GREEN))
-    _matrix(canvas, (316, lower), output, "output", _plain(GREEN), "{:.1f}")
+    _draw_matrix(canvas, (24, upper), query, "query", _fill_with_one_color(BLUE))
+    _draw_matrix(canvas, (190, upper - 15), key.T, "keyᵀ", _fill_with_one_color(ORANGE).T)
+    _draw_matrix(canvas, (351, upper), scores, "scores", convert_to_colors(scores, DIVERGING, -4, 4))
+    _draw_matrix(canvas, (351, middle), scaled, "scaled", convert_to_colors(scaled, DIVERGING, -4, 4), "{:.1f}")
+    _draw_matrix(canvas, (24, lower), weights, "weights", convert_to_colors(weights, SEQUENTIAL, 0, 1), "{:.2f}")
+    _draw_matrix(canvas, (152, lower), value, "value", _fill_with_one_color(GREEN))
+    _draw_matrix(canvas, (316, lower), output, "output", _fill_with_one_color(GREEN), "{:.1f}")
     for x, y, columns in ((24, upper, 4), (351, upper, 3), (351, middle, 3), (24, lower, 3), (316, lower, 4)):
-        _frame(canvas, x, y, columns)
+        _frame_query_row(canvas, x, y, columns)
     canvas.text(76, lower + 112, f"rows sum to {weights.sum(axis=-1).max():.0f}", 12.5, QUIET, align="center")
     for x, y, sign in ((177, upper, "·"), (323, upper, "="), (140.5, lower, "·"), (304, lower, "=")):
         canvas.text(x, y + 1.5 * CELL, sign, 20, align="center", weight="bold")
     canvas.arrow((403.5, upper + 96), (403.5, middle - 28), GRAY)
     canvas.text(416, (upper + middle) / 2 + 34, "÷ √4", 13)
-    _path_to_softmax(canvas, (345, middle + 45), (76, lower - 30))
+    _draw_path_to_softmax(canvas, (345, middle + 45), (76, lower - 30))
     canvas.text(456, lower + 112, "each row: a weighted mean of the values", 12.5, QUIET, align="right")
     weights_text = ", ".join(f"{weight:.2f}" for weight in weights[ASKING])
     return canvas.describe(
@@ -101,7 +101,9 @@ def attention_step_by_step() -> Canvas:
     )
 
 
-def _vectors(canvas: Canvas, corner: tuple[float, float], numbers: np.ndarray, colors: list[str], w: float) -> None:
+def _draw_vectors(
+    canvas: Canvas, corner: tuple[float, float], numbers: np.ndarray, colors: list[str], w: float
+) -> None:
     """Vectors as rows of cells, each column in its head's color, shaded by the number; row 2 framed."""
     x, y = corner
     for column, color in enumerate(colors):
@@ -118,7 +120,7 @@ def split_heads() -> Canvas:
     canvas = Canvas(486, "Each head gets every token,\nand a part of each vector")
     canvas.text(240, 96, "(batch, tokens, embed_dim)", 13.5, align="center", mono=True)
     canvas.text(240, 116, f"(batch, {tokens}, {num_heads * head_dim})", 12.5, QUIET, align="center", mono=True)
-    _vectors(canvas, (100, 136), numbers, colors, 29)
+    _draw_vectors(canvas, (100, 136), numbers, colors, 29)
     for token in range(tokens):
         canvas.text(
             90, 146 + 20 * token, f"token {token}", 12.5, align="right", weight="bold" if token == 2 else "normal"
@@ -128,7 +130,7 @@ def split_heads() -> Canvas:
         start = 100 + 116 * head + 58
         canvas.arrow((start, 242), (left + 58, 286), shade(colors[part][0], 0.15), 2.6)
         canvas.text(left + 58, 302, f"head {head}", 13.5, align="center", weight="bold")
-        _vectors(canvas, (left, 316), numbers[:, part], colors[part], 29)
+        _draw_vectors(canvas, (left, 316), numbers[:, part], colors[part], 29)
     canvas.text(240, 439, "(batch, num_heads, tokens, head_dim)", 13.5, align="center", mono=True)
     canvas.text(240, 460, f"(batch, {num_heads}, {tokens}, {head_dim})", 12.5, QUIET, align="center", mono=True)
     return canvas.describe(
@@ -144,4 +146,4 @@ def split_heads() -> Canvas:
 FIGURES = {"attention_step_by_step": attention_step_by_step, "split_heads": split_heads}
 
 if __name__ == "__main__":
-    save_all(FIGURES)
+    save_all_figures(FIGURES)

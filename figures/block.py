@@ -17,19 +17,19 @@ from style import (
     QUIET,
     VERMILION,
     WHITE,
-    paint,
-    save_all,
+    convert_to_colors,
+    save_all_figures,
     shade,
 )
 
 CELL, TOP, RESULT = (17, 24), 130, 354
 
 
-def _tensor(canvas: Canvas, left: float, tensor: np.ndarray) -> None:
+def _draw_tensor(canvas: Canvas, left: float, tensor: np.ndarray) -> None:
     """A tensor (batch, tokens, embed_dim) as one matrix below the other."""
     for image, matrix in enumerate(tensor):
         top = TOP + 134 * image
-        canvas.cells(left, top, paint(matrix, DIVERGING, -3.2, 3.2), CELL, edge=WHITE)
+        canvas.cells(left, top, convert_to_colors(matrix, DIVERGING, -3.2, 3.2), CELL, edge=WHITE)
         canvas.box(left, top, CELL[0] * matrix.shape[1], CELL[1] * len(matrix), "none", HAIR, radius=2)
 
 
@@ -41,8 +41,8 @@ def layer_norm() -> Canvas:
     x = torch.from_numpy(means + scales * generator.normal(size=(batch, tokens, embed_dim)))
     left, width = 110, CELL[0] * embed_dim
     canvas = Canvas(474, "LayerNorm looks at one token at a time", "x has the shape (batch, tokens, embed_dim).")
-    _tensor(canvas, left, x.numpy())
-    _tensor(canvas, RESULT, torch.nn.functional.layer_norm(x, (embed_dim,)).numpy())
+    _draw_tensor(canvas, left, x.numpy())
+    _draw_tensor(canvas, RESULT, torch.nn.functional.layer_norm(x, (embed_dim,)).numpy())
     for words, place in (("x", left + width / 2), ("mean", 250), ("std", 303), ("layer_norm(x)", RESULT + width / 2)):
         canvas.text(place, 88, words, 14, align="center", weight="bold")
     canvas.arrow((left, 112), (left + width, 112), shade(ORANGE, 0.1), 2.2)
@@ -70,7 +70,7 @@ def layer_norm() -> Canvas:
     )
 
 
-def _branch(canvas: Canvas, stream: float, top: float, parts: list[tuple[str, str]]) -> float:
+def _draw_branch(canvas: Canvas, stream: float, top: float, parts: list[tuple[str, str]]) -> float:
     """A branch that leaves the stream, passes through boxes and is added again; returns the plus's y."""
     bottom = top + 56 * len(parts) + 20
     middle = stream + 98
@@ -86,7 +86,7 @@ def _branch(canvas: Canvas, stream: float, top: float, parts: list[tuple[str, st
     return bottom
 
 
-def _plus(canvas: Canvas, x: float, y: float) -> None:
+def _draw_plus_sign(canvas: Canvas, x: float, y: float) -> None:
     canvas.disc(x, y, 13, "", INK)
     canvas.disc(x, y, 11, "+", WHITE, size=17)
 
@@ -102,14 +102,14 @@ def pre_post_norm() -> Canvas:
         canvas.text(x - 30, 90, title, 14, weight="bold")
         canvas.arrow((x, top - 14), (x, bottom), INK, 6)
         canvas.text(x - 16, top - 2, "x", 14, align="right", mono=True)
-    first = _branch(canvas, pre, top + 12, [NORM1, ATTENTION])
-    second = _branch(canvas, pre, first + 36, [NORM2, MLP])
+    first = _draw_branch(canvas, pre, top + 12, [NORM1, ATTENTION])
+    second = _draw_branch(canvas, pre, first + 36, [NORM2, MLP])
     for y in (first, second):
-        _plus(canvas, pre, y)
+        _draw_plus_sign(canvas, pre, y)
     y = top + 12
     for part, norm in ((ATTENTION, NORM1), (MLP, NORM2)):
-        end = _branch(canvas, post, y, [part])
-        _plus(canvas, post, end)
+        end = _draw_branch(canvas, post, y, [part])
+        _draw_plus_sign(canvas, post, end)
         canvas.box(post - 40, end + 26, 80, 34, BACKGROUND, BACKGROUND, radius=6)
         canvas.label(post - 40, end + 26, 80, 34, norm[0], norm[1], strength=0.28, mono=True)
         y = end + 80
@@ -126,7 +126,7 @@ def pre_post_norm() -> Canvas:
     )
 
 
-def gelu_curves() -> dict[str, np.ndarray]:
+def compute_gelu_curves() -> dict[str, np.ndarray]:
     """Inputs and the values of exact GELU, its tanh form, and ReLU, as torch computes them in float64."""
     x = torch.linspace(-4, 3, 281, dtype=torch.float64)
     gelu = torch.nn.functional.gelu
@@ -136,7 +136,7 @@ def gelu_curves() -> dict[str, np.ndarray]:
 
 def mlp_gelu() -> Canvas:
     """Three activations, and how far the tanh form is from the exact one."""
-    curves = gelu_curves()
+    curves = compute_gelu_curves()
     x, difference = curves["x"], curves["exact"] - curves["tanh"]
     lowest = int(curves["exact"].argmin())
     subtitle = "The exact form and its tanh form differ too little to see,\nand enough to test."
@@ -177,4 +177,4 @@ def mlp_gelu() -> Canvas:
 FIGURES = {"layer_norm": layer_norm, "pre_post_norm": pre_post_norm, "mlp_gelu": mlp_gelu}
 
 if __name__ == "__main__":
-    save_all(FIGURES)
+    save_all_figures(FIGURES)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from statistics import mean
 
 from canvas import Canvas
-from slips import LESSONS, RADIUS, Results, Scale, WrongModel, color_of, read
-from style import INK, QUIET, save_all
+from slips import LESSONS, RADIUS, Results, Scale, WrongModel, choose_color, read_results
+from style import INK, QUIET, save_all_figures
 
 from exercise_kit.engine.in_training import TIE
 
@@ -16,24 +16,24 @@ TOP, HEAD, ROW = 78, 26, 15.5
 
 def broken_vit_list() -> Canvas:
     """Every slip by name with its number, in two columns, exercise by exercise."""
-    results = read()
+    results = read_results()
     order = [exercise for exercises in LESSONS.values() for exercise in exercises]
     groups = {name: [model for model in results.models if model.exercise == name] for name in order}
     groups = {name: models for name, models in groups.items() if models}
-    columns = _prefixes({name: HEAD + ROW * len(models) for name, models in groups.items()})
+    columns = _split_into_two_columns({name: HEAD + ROW * len(models) for name, models in groups.items()})
     height = max(sum(HEAD + ROW * len(groups[name]) for name in names) for names in columns)
     canvas = Canvas(
         round(TOP + height + 44),
         "Every slip by name",
-        f"Test images right, %, after {results.conditions}; the band is the right model.",
+        f"Test images right, %, after {results.conditions_in_words}; the band is the right model.",
         width=700,
     )
-    canvas.text(676, 30, results.still_to_run, 12, QUIET, align="right")
+    canvas.text(676, 30, results.missing_runs_in_words, 12, QUIET, align="right")
     for number, names in enumerate(columns):
         left = 24 + 334 * number
         scale, top = Scale(left + 206, 82), TOP
         used = sum(HEAD + ROW * len(groups[name]) for name in names)
-        scale.grid(canvas, TOP, TOP + used, results)
+        scale.draw_grid(canvas, TOP, TOP + used, results)
         for name in names:
             top = _draw_exercise(canvas, left, top, TITLES.get(name, name), groups[name], scale, results)
     named = "; ".join(
@@ -47,7 +47,7 @@ def broken_vit_list() -> Canvas:
     )
 
 
-def _prefixes(heights: dict[str, float]) -> tuple[list[str], list[str]]:
+def _split_into_two_columns(heights: dict[str, float]) -> tuple[list[str], list[str]]:
     """The exercises in order, cut where the two columns come out most alike."""
     names = list(heights)
     totals = [sum(heights[name] for name in names[:cut]) for cut in range(len(names) + 1)]
@@ -63,7 +63,7 @@ def _draw_exercise(
     for number, model in enumerate(models):
         y = top + HEAD + (number + 0.5) * ROW
         canvas.text(left, y, model.name, 10, INK)
-        canvas.disc(scale.x(model.accuracy), y, RADIUS, "", color_of(model, results))
+        canvas.disc(scale.find_x(model.accuracy), y, RADIUS, "", choose_color(model, results))
         canvas.text(left + 320, y, f"{100 * model.accuracy:.1f}", 10, INK, align="right")
     return top + HEAD + ROW * len(models)
 
@@ -71,4 +71,4 @@ def _draw_exercise(
 FIGURES = {"broken_vit_list": broken_vit_list}
 
 if __name__ == "__main__":
-    save_all(FIGURES)
+    save_all_figures(FIGURES)

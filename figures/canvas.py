@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyBboxPatch, Patch, Polygon
-from style import BACKGROUND, GRAY, HAIR, INK, POINTS_PER_PIXEL, QUIET, readable_on, tint
+from style import BACKGROUND, GRAY, HAIR, INK, POINTS_PER_PIXEL, QUIET, choose_readable_ink, tint
 
 CAPITAL, LINE_HEIGHT = 0.73, 1.45
 
@@ -129,12 +129,14 @@ class Canvas:
         """Draw a tinted box with a centered string."""
         fill = tint(color, strength)
         self.box(x, y, w, h, fill, color)
-        self.text(x + w / 2, y + h / 2, string, size, readable_on(fill), align="center", weight=weight, mono=mono)
+        self.text(
+            x + w / 2, y + h / 2, string, size, choose_readable_ink(fill), align="center", weight=weight, mono=mono
+        )
 
     def disc(self, x: float, y: float, radius: float, string: str, fill: str, *, size: float = 12) -> None:
         """Draw a filled disc with a centered string."""
         self._add(Circle((x, y), radius, facecolor=fill, edgecolor="none"))
-        self.text(x, y, string, size, readable_on(fill), align="center", weight="bold")
+        self.text(x, y, string, size, choose_readable_ink(fill), align="center", weight="bold")
 
     def line(
         self,
@@ -199,7 +201,7 @@ class Canvas:
             self.box(left, top, w, h, fill, edge, line=1, radius=0)
             if labels is not None:
                 center = (left + w / 2, top + h / 2)
-                self.text(*center, labels[row, column], size, readable_on(fill), align="center")
+                self.text(*center, labels[row, column], size, choose_readable_ink(fill), align="center")
 
     def picture(self, pixels: np.ndarray, x: float, y: float, w: float, h: float) -> None:
         """Place an image, (height, width) or (height, width, 3) in [0, 1], with sharp pixels."""

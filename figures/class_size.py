@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from canvas import Canvas
-from style import BLUE, GREEN, QUIET, save_all
+from style import BLUE, GREEN, QUIET, save_all_figures
 
 LOG = Path(__file__).parents[1] / "benchmarks" / "results" / "scale.json"
 TOP, HEIGHT, WIDTH = 98, 226, 262
@@ -46,4 +46,4 @@ def class_size() -> Canvas:
 FIGURES = {"class_size": class_size}
 
 if __name__ == "__main__":
-    save_all(FIGURES)
+    save_all_figures(FIGURES)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from canvas import Canvas
 from matplotlib.axes import Axes
-from style import BLUE, GRAY, GREEN, POINTS_PER_PIXEL, QUIET, VERMILION, save_all, shade
+from style import BLUE, GRAY, GREEN, POINTS_PER_PIXEL, QUIET, VERMILION, save_all_figures, shade
 
 RUNS = Path(__file__).parents[1] / "benchmarks" / "results" / "cpu_race"
 NAMED = {
@@ -19,7 +19,7 @@ NAMED = {
 }
 
 
-def read_curve(path: Path) -> tuple[list[float], list[float]]:
+def read_accuracy_curve(path: Path) -> tuple[list[float], list[float]]:
     """Seconds so far, as many as on the first machine, and per cent right, after each epoch."""
     run = json.loads(path.read_text(encoding="utf-8"))
     seconds = (each / run.get("slower", 1) for each in run["cpu_seconds"])
@@ -31,7 +31,9 @@ def draw_runs(axes: Axes) -> None:
     for path in sorted(RUNS.glob("*.json")):
         name = path.stem.rpartition("-")[0]
         color = NAMED[name][1] if name in NAMED else GRAY
-        axes.plot(*read_curve(path), color=color, linewidth=1.6 if name in NAMED else 0.5, zorder=2 + (name in NAMED))
+        axes.plot(
+            *read_accuracy_curve(path), color=color, linewidth=1.6 if name in NAMED else 0.5, zorder=2 + (name in NAMED)
+        )
     for words, color, place in NAMED.values():
         axes.text(*place, words, color=shade(color), fontsize=12.5 * POINTS_PER_PIXEL, weight="bold", ha="right")
 
@@ -47,7 +49,7 @@ def cpu_race() -> Canvas:
     axes.set(xlim=(0, 560), ylim=(30, 82), xticks=range(0, 561, 100), yticks=range(30, 81, 10))
     canvas.text(456, 380, "seconds of one core", 12, QUIET, align="right")
     canvas.text(24, 94, "%", 12, QUIET)
-    ends = {name: [read_curve(path) for path in sorted(RUNS.glob(f"{name}-*.json"))] for name in NAMED}
+    ends = {name: [read_accuracy_curve(path) for path in sorted(RUNS.glob(f"{name}-*.json"))] for name in NAMED}
     told = "; ".join(
         f"{NAMED[name][0]}: {sum(right[-1] for _, right in runs) / len(runs):.1f} per cent after "
         f"{sum(seconds[-1] for seconds, _ in runs) / len(runs):.0f} seconds"
@@ -64,4 +66,4 @@ def cpu_race() -> Canvas:
 FIGURES = {"cpu_race": cpu_race}
 
 if __name__ == "__main__":
-    save_all(FIGURES)
+    save_all_figures(FIGURES)

@@ -32,47 +32,51 @@ _TO_LAB = np.array(
 )
 
 
-def linear_light(color: str) -> np.ndarray:
+def convert_to_linear_light(color: str) -> np.ndarray:
     """Red, green and blue of a color in units of light, 0 to 1."""
     channels = np.array(to_rgb(color))
     return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
 
 
-def luminance(color: str) -> float:
+def compute_luminance(color: str) -> float:
     """Relative luminance of WCAG 2, 0 to 1."""
-    return float(linear_light(color) @ (0.2126, 0.7152, 0.0722))
+    return float(convert_to_linear_light(color) @ (0.2126, 0.7152, 0.0722))
 
 
-def contrast(one: str, other: str) -> float:
+def compute_contrast_ratio(one: str, other: str) -> float:
     """Contrast ratio of WCAG 2 between two colors, 1 to 21."""
-    low, high = sorted((luminance(one), luminance(other)))
+    low, high = sorted((compute_luminance(one), compute_luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
-def dark(color: str) -> str:
+def find_dark_color(color: str) -> str:
     """The partner of a color on the dark card, found in Oklab (Björn Ottosson, 2020)."""
     if color in (INK_STAYS, WHITE_STAYS):
         return color
-    lightness, *hue = _TO_LAB @ np.cbrt(_TO_CONES @ linear_light(color))
+    lightness, *hue = _TO_LAB @ np.cbrt(_TO_CONES @ convert_to_linear_light(color))
     kept = min(1, (np.hypot(*hue) / STRONG) ** 2)
     turned = kept * (0.75 - 0.1 * lightness) + (1 - kept) * (1.23 - 1.03 * lightness)
     light = np.linalg.solve(_TO_CONES, np.linalg.solve(_TO_LAB, [turned, *hue]) ** 3).clip(0, 1)
     return to_hex(np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055))
 
 
-def with_dark_rules(svg: str) -> str:
+def add_dark_rules(svg: str) -> str:
     """The SVG with its colors as attributes, and a style sheet that exchanges them where a page is dark.
 
     A program that knows no such rules shows the light figure.
     """
-    svg = re.sub(r'style="([^"]*)"', _as_attributes, svg)
+    svg = re.sub(r'style="([^"]*)"', _split_style_into_attributes, svg)
     pairs = sorted(set(re.findall(r'(fill|stroke)="(#[0-9a-f]{6})"', svg)))
-    rules = "".join(f'\n[{name}="{color}"]{{{name}: {dark(color)}}}' for name, color in pairs if dark(color) != color)
+    rules = "".join(
+        f'\n[{name}="{color}"]{{{name}: {find_dark_color(color)}}}'
+        for name, color in pairs
+        if find_dark_color(color) != color
+    )
     sheet = f'<style type="text/css">@media (prefers-color-scheme: dark) {{{rules}\n}}</style>'
     return svg.replace("</style>", f"</style>\n{sheet}", 1)
 
 
-def _as_attributes(style: re.Match[str]) -> str:
+def _split_style_into_attributes(style: re.Match[str]) -> str:
     """A style attribute, its fill and stroke as attributes of their own, which a style sheet may overrule."""
     parts = style[1].split("; ")
     colors = [part for part in parts if part.startswith(("fill: ", "stroke: "))]

@@ -23,7 +23,7 @@ import scaling
 import start
 import tokens
 import training
-from style import FOLDER, save
+from style import FOLDER, save_figure
 
 PAGES = {
     "00_start": [start, broken_vit],
@@ -60,7 +60,7 @@ def main() -> None:
         for family in families:
             for name, draw in family.FIGURES.items():
                 canvas = draw()
-                path = save(canvas, name)
+                path = save_figure(canvas, name)
                 print(f"{path.name:28s} {path.stat().st_size / 1024:6.1f} kB")
                 script = f"`{family.__name__}.py`"
                 page.append(f"### {name}.svg\n\n![{canvas.alt}]({name}.svg)\n\n{canvas.description} ({script})\n")

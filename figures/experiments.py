@@ -5,8 +5,8 @@ from __future__ import annotations
 from statistics import mean
 
 from canvas import Canvas
-from style import BACKGROUND, BLUE, HAIR, QUIET, VERMILION, save_all
-from training import results, runs_of
+from style import BACKGROUND, BLUE, HAIR, QUIET, VERMILION, save_all_figures
+from training import list_runs_of_arm, read_results
 
 GROUPS = {
     "1 positions": {
@@ -34,7 +34,7 @@ GROUPS = {
 
 def cifar_experiments() -> Canvas:
     """Every arm of the six experiments, a dot for each seed."""
-    log = results()
+    log = read_results()
     rows = sum(len(group) for group in GROUPS.values())
     height = 108 + 30 * rows + 36 * len(GROUPS) + 56
     subtitle = f"Validation images right at the end;\n{log['data']['num_validation']:,} images, one mark for each seed."
@@ -50,7 +50,7 @@ def cifar_experiments() -> Canvas:
         canvas.text(24, y + 12, group, 13, weight="bold")
         y += 24
         for name, arm in arms.items():
-            accuracies = [100 * run["validation_accuracy"][-1] for run in runs_of(log, arm)]
+            accuracies = [100 * run["validation_accuracy"][-1] for run in list_runs_of_arm(log, arm)]
             canvas.text(36, y + 12, name, 12.5)
             for seed, accuracy in enumerate(accuracies):
                 x = left + (right - left) * (accuracy - low) / (high - low)
@@ -77,4 +77,4 @@ def cifar_experiments() -> Canvas:
 FIGURES = {"cifar_experiments": cifar_experiments}
 
 if __name__ == "__main__":
-    save_all(FIGURES)
+    save_all_figures(FIGURES)

@@ -5,9 +5,21 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from attention import CELL, COLUMN, _matrix
+from attention import CELL, COLUMN, _draw_matrix
 from canvas import Canvas
-from style import BLUE, GRAY, HAIR, ORANGE, QUIET, SEQUENTIAL, VERMILION, paint, save_all, shade, tint
+from style import (
+    BLUE,
+    GRAY,
+    HAIR,
+    ORANGE,
+    QUIET,
+    SEQUENTIAL,
+    VERMILION,
+    convert_to_colors,
+    save_all_figures,
+    shade,
+    tint,
+)
 
 # mean over heads of two blocks; every product of theirs is exact in two digits
 FIRST = np.array([[0.2, 0.8, 0.0], [0.0, 0.4, 0.6], [0.2, 0.2, 0.6]])
@@ -21,14 +33,14 @@ QUERY = (3, 1)
 FILTERED = {(3, 1): 0.5, (3, 2): 0.3, (0, 5): 0.2}
 
 
-def _shares(canvas: Canvas, x: float, y: float, matrix: np.ndarray, name: str, framed: bool = True) -> None:
+def _draw_shares_matrix(canvas: Canvas, x: float, y: float, matrix: np.ndarray, name: str, framed: bool = True) -> None:
     """A matrix of shares with two digits, the class token's row framed."""
-    _matrix(canvas, (x, y), matrix, name, paint(matrix, SEQUENTIAL, 0, 1.6), "{:.2f}")
+    _draw_matrix(canvas, (x, y), matrix, name, convert_to_colors(matrix, SEQUENTIAL, 0, 1.6), "{:.2f}")
     if framed:
         canvas.box(x, y, COLUMN * 3, CELL, "none", VERMILION, line=2.8, radius=3)
 
 
-def _tokens(canvas: Canvas, y: float) -> None:
+def _draw_token_names(canvas: Canvas, y: float) -> None:
     """Whose row and whose column is which: names before the first table of a line, and under all three."""
     for number, name in enumerate(TOKENS):
         canvas.text(COLUMNS["weights"] - 8, y + CELL * (number + 0.5), name, 12, QUIET, align="right")
@@ -36,17 +48,17 @@ def _tokens(canvas: Canvas, y: float) -> None:
             canvas.text(x + COLUMN * (number + 0.5), y + 3 * CELL + 13, name, 12, QUIET, align="center")
 
 
-def _block(canvas: Canvas, y: float, weights: np.ndarray, block: int) -> np.ndarray:
+def _draw_rollout_of_block(canvas: Canvas, y: float, weights: np.ndarray, block: int) -> np.ndarray:
     """One line: weights plus identity, halved; gives the step."""
     step = (weights + ITSELF) / 2
     canvas.text(20, y + 45, f"block {block}", 13.5, weight="bold", align="center", rotation=90)
-    _shares(canvas, COLUMNS["weights"], y, weights, "mean over\nheads")
-    _matrix(canvas, (COLUMNS["itself"], y), ITSELF, "the token\nitself", np.full((3, 3), tint(GRAY, 0.1)))
-    _shares(canvas, COLUMNS["step"], y, step, "what a token\nis made of")
+    _draw_shares_matrix(canvas, COLUMNS["weights"], y, weights, "mean over\nheads")
+    _draw_matrix(canvas, (COLUMNS["itself"], y), ITSELF, "the token\nitself", np.full((3, 3), tint(GRAY, 0.1)))
+    _draw_shares_matrix(canvas, COLUMNS["step"], y, step, "what a token\nis made of")
     canvas.text(189.5, y + 45, "+", 20, align="center", weight="bold")
     canvas.arrow((313, y + 45), (345, y + 45), GRAY)
     canvas.text(329, y + 28, "÷ 2", 13, align="center")
-    _tokens(canvas, y)
+    _draw_token_names(canvas, y)
     return step
 
 
@@ -54,16 +66,16 @@ def rollout() -> Canvas:
     """Two blocks of three tokens, and the product of their steps."""
     subtitle = "Three tokens: the class token and the patches A and B.\nEach row is a query, and sums to 1."
     canvas = Canvas(588, "The last block alone forgets what came before", subtitle)
-    first = _block(canvas, LINES[0], FIRST, 0)
-    second = _block(canvas, LINES[1], SECOND, 1)
+    first = _draw_rollout_of_block(canvas, LINES[0], FIRST, 0)
+    second = _draw_rollout_of_block(canvas, LINES[1], SECOND, 1)
     product, y = second @ first, LINES[2]
     canvas.text(20, y + 45, "rollout", 13.5, weight="bold", align="center", rotation=90)
-    _shares(canvas, COLUMNS["weights"], y, second, "block 1")
-    _shares(canvas, COLUMNS["itself"], y, first, "block 0", framed=False)
-    _shares(canvas, COLUMNS["step"], y, product, "both together")
+    _draw_shares_matrix(canvas, COLUMNS["weights"], y, second, "block 1")
+    _draw_shares_matrix(canvas, COLUMNS["itself"], y, first, "block 0", framed=False)
+    _draw_shares_matrix(canvas, COLUMNS["step"], y, product, "both together")
     canvas.text(189.5, y + 45, "·", 20, align="center", weight="bold")
     canvas.text(329, y + 45, "=", 20, align="center", weight="bold")
-    _tokens(canvas, y)
+    _draw_token_names(canvas, y)
     return canvas.describe(
         "Rollout in small numbers: to the mean attention of each of two blocks the identity is added, the sum is "
         "halved, and the two results are multiplied, the later block on the left.",
@@ -75,7 +87,7 @@ def rollout() -> Canvas:
     )
 
 
-def _center(patch: tuple[int, int], x: float, y: float) -> tuple[float, float]:
+def _find_patch_center(patch: tuple[int, int], x: float, y: float) -> tuple[float, float]:
     return x + (patch[1] + 0.5) * SIDE, y + (patch[0] + 0.5) * SIDE
 
 
@@ -87,15 +99,17 @@ def attention_distance() -> Canvas:
     weights = np.zeros((rows, columns))
     for patch, weight in FILTERED.items():
         weights[patch] = weight
-    canvas.cells(x, y, paint(weights, SEQUENTIAL, 0, 1), SIDE)
+    canvas.cells(x, y, convert_to_colors(weights, SEQUENTIAL, 0, 1), SIDE)
     canvas.box(x + QUERY[1] * SIDE, y + QUERY[0] * SIDE, SIDE, SIDE, "none", VERMILION, line=3, radius=3)
     for patch in FILTERED:
         if patch != QUERY:
-            canvas.line([_center(QUERY, x, y), _center(patch, x, y)], ORANGE, 2.4)
+            canvas.line([_find_patch_center(QUERY, x, y), _find_patch_center(patch, x, y)], ORANGE, 2.4)
     for patch, weight in FILTERED.items():
-        canvas.disc(*_center(patch, x, y), 15, f"{weight:.1f}", shade(VERMILION) if patch == QUERY else BLUE, size=12)
+        canvas.disc(
+            *_find_patch_center(patch, x, y), 15, f"{weight:.1f}", shade(VERMILION) if patch == QUERY else BLUE, size=12
+        )
     canvas.text(x + SIDE * columns / 2, y + SIDE * rows + 22, "framed: the query", 12, QUIET, align="center")
-    total = _ways(canvas, 87, 316)
+    total = _draw_distance_table(canvas, 87, 316)
     return canvas.describe(
         "A query patch on a grid of 4 by 6 patches looks at three patches; each weight times the distance in pixels, "
         f"added up, gives {total:.1f} pixels.",
@@ -107,7 +121,7 @@ def attention_distance() -> Canvas:
     )
 
 
-def _ways(canvas: Canvas, x: float, y: float) -> float:
+def _draw_distance_table(canvas: Canvas, x: float, y: float) -> float:
     """The table of weights and distances beside the grid; gives their sum."""
     total = 0.0
     right_edge = x + 306
@@ -131,4 +145,4 @@ def _ways(canvas: Canvas, x: float, y: float) -> float:
 FIGURES = {"rollout": rollout, "attention_distance": attention_distance}
 
 if __name__ == "__main__":
-    save_all(FIGURES)
+    save_all_figures(FIGURES)

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from canvas import Canvas
-from style import BACKGROUND, BLUE, GRAY, GREEN, HAIR, INK, QUIET, VERMILION, WHITE, save_all
+from style import BACKGROUND, BLUE, GRAY, GREEN, HAIR, INK, QUIET, VERMILION, WHITE, save_all_figures
 
 from vit_course.metrics import paired_interval
 
@@ -58,7 +58,7 @@ def rotary() -> Canvas:
     )
 
 
-def _chain(canvas: Canvas, x: float, y: float, parts: tuple[str, ...], end: float) -> None:
+def _draw_chain_of_boxes(canvas: Canvas, x: float, y: float, parts: tuple[str, ...], end: float) -> None:
     """Boxes on a line from x to end; the parts with a switch are blue."""
     canvas.line([(x, y), (end, y)], GRAY, 2)
     for number, name in enumerate(parts):
@@ -77,13 +77,13 @@ def modern_block() -> Canvas:
         branch, stream, end = 120 + 106 * row, 168 + 106 * row, 443
         canvas.arrow((24, stream), (464, stream), INK, 5)
         canvas.line([(43, stream), (43, branch)], GRAY, 2)
-        _chain(canvas, 43, branch, parts, end)
+        _draw_chain_of_boxes(canvas, 43, branch, parts, end)
         canvas.arrow((end, branch), (end, stream - 13), GRAY, 2)
         canvas.disc(end, stream, 13, "", INK)
         canvas.disc(end, stream, 11, "+", WHITE, size=17)
     canvas.text(24, 330, "inside attention", 13, weight="bold")
     for row, parts in enumerate((("query_norm", "rotary_2d"), ("key_norm", "rotary_2d"), ())):
-        _chain(canvas, 126, 366 + 46 * row, parts, 325)
+        _draw_chain_of_boxes(canvas, 126, 366 + 46 * row, parts, 325)
         canvas.arrow((325, 366 + 46 * row), (345, 366 + 46 * row), GRAY, 2)
     canvas.label(24, 349, 102, 126, "qkv,\nsplit_heads", GRAY, strength=0.28, mono=True)
     canvas.label(346, 349, 110, 126, "softmax\nof scores,\ntimes\nvalues", GRAY, strength=0.28)
@@ -101,7 +101,7 @@ def modern_block() -> Canvas:
     )
 
 
-def accuracies(arm: str) -> list[float]:
+def read_accuracies(arm: str) -> list[float]:
     """Per cent of the validation images right at the end, for each seed."""
     runs = json.loads(LOG.read_text())["results"][arm]
     return [100 * run["validation_accuracy"][-1] for run in runs.values()]
@@ -124,7 +124,7 @@ def modern_changes() -> Canvas:
         canvas.text(24, y + 6, group, 13, weight="bold")
         y += 30
         for name, (baseline, arm) in arms.items():
-            gap, half = paired_interval(accuracies(arm), accuracies(baseline))
+            gap, half = paired_interval(read_accuracies(arm), read_accuracies(baseline))
             ends = [LEFT + (RIGHT - LEFT) * (each - LOW) / (HIGH - LOW) for each in (gap - half, gap + half)]
             color = INK if abs(gap) <= half else GREEN if gap > 0 else VERMILION
             canvas.text(36, y + 6, name, 12.5)
@@ -147,4 +147,4 @@ def modern_changes() -> Canvas:
 FIGURES = {"rotary": rotary, "modern_block": modern_block, "modern_changes": modern_changes}
 
 if __name__ == "__main__":
-    save_all(FIGURES)
+    save_all_figures(FIGURES)

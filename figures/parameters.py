@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from architecture import CLASSES, DEPTH, EMBED_DIM, PATCH_SIZE, TOKENS
 from canvas import Canvas
-from style import BACKGROUND, BLUE, GRAY, GREEN, INK, ORANGE, PURPLE, QUIET, SKY, VERMILION, save_all, tint
+from style import BACKGROUND, BLUE, GRAY, GREEN, INK, ORANGE, PURPLE, QUIET, SKY, VERMILION, save_all_figures, tint
 
 HIDDEN_DIM = 4 * EMBED_DIM
 STRENGTH = 0.55
@@ -13,43 +13,43 @@ MODEL_COLORS = (VERMILION, PURPLE, BLUE, GRAY, ORANGE)
 BLOCK_COLORS = (BLUE, SKY, GREEN, "#6fc7ae", ORANGE)
 
 
-def linear(inputs: int, outputs: int) -> int:
+def count_linear_parameters(inputs: int, outputs: int) -> int:
     """Parameters of a Linear with bias."""
     return inputs * outputs + outputs
 
 
-def block_parts() -> dict[str, int]:
+def count_block_parameters() -> dict[str, int]:
     """Parameters of one encoder block."""
     return {
-        "qkv": linear(EMBED_DIM, 3 * EMBED_DIM),
-        "projection": linear(EMBED_DIM, EMBED_DIM),
-        "fc1": linear(EMBED_DIM, HIDDEN_DIM),
-        "fc2": linear(HIDDEN_DIM, EMBED_DIM),
+        "qkv": count_linear_parameters(EMBED_DIM, 3 * EMBED_DIM),
+        "projection": count_linear_parameters(EMBED_DIM, EMBED_DIM),
+        "fc1": count_linear_parameters(EMBED_DIM, HIDDEN_DIM),
+        "fc2": count_linear_parameters(HIDDEN_DIM, EMBED_DIM),
         "norm1, norm2": 4 * EMBED_DIM,
     }
 
 
-def model_parts() -> dict[str, int]:
+def count_model_parameters() -> dict[str, int]:
     """Parameters of the whole model, in the order of the forward pass."""
     return {
-        "patch_embedding": linear(3 * PATCH_SIZE**2, EMBED_DIM),
+        "patch_embedding": count_linear_parameters(3 * PATCH_SIZE**2, EMBED_DIM),
         "class_token, positions": EMBED_DIM + (TOKENS + 1) * EMBED_DIM,
-        "blocks": DEPTH * sum(block_parts().values()),
+        "blocks": DEPTH * sum(count_block_parameters().values()),
         "norm": 2 * EMBED_DIM,
-        "head": linear(EMBED_DIM, CLASSES),
+        "head": count_linear_parameters(EMBED_DIM, CLASSES),
     }
 
 
-def _millions(number: int) -> str:
+def _format_number(number: int) -> str:
     return f"{number / 1e6:.2f} M" if number >= 1e5 else f"{number:,}"
 
 
-def _share(number: int, whole: int) -> str:
+def _format_share(number: int, whole: int) -> str:
     share = 100 * number / whole
     return f"{share:.1f} %" if share >= 0.05 else "< 0.1 %"
 
 
-def _table(canvas: Canvas, x: float, y: float, title: str, parts: dict[str, int], colors: Colors) -> None:
+def _draw_table(canvas: Canvas, x: float, y: float, title: str, parts: dict[str, int], colors: Colors) -> None:
     """A table of the parts: color, name, number, share."""
     whole = sum(parts.values())
     canvas.text(x, y, title, 14, weight="bold")
@@ -57,11 +57,11 @@ def _table(canvas: Canvas, x: float, y: float, title: str, parts: dict[str, int]
         line = y + 30 + 25 * row
         canvas.box(x, line - 7, 14, 14, tint(color, STRENGTH), color, radius=3)
         canvas.text(x + 22, line, name, 12.5, mono=True)
-        canvas.text(x + 330, line, _millions(number), 12.5, align="right")
-        canvas.text(x + 432, line, _share(number, whole), 12.5, QUIET, align="right")
+        canvas.text(x + 330, line, _format_number(number), 12.5, align="right")
+        canvas.text(x + 432, line, _format_share(number, whole), 12.5, QUIET, align="right")
 
 
-def _bar(canvas: Canvas, y: float, parts: dict[str, int], colors: Colors) -> list[float]:
+def _draw_stacked_bar(canvas: Canvas, y: float, parts: dict[str, int], colors: Colors) -> list[float]:
     """A stacked bar over the card's width; returns where its parts begin, and its end."""
     numbers = list(parts.values())
     edges = [24 + 432 * sum(numbers[:count]) / sum(numbers) for count in range(len(numbers) + 1)]
@@ -70,7 +70,7 @@ def _bar(canvas: Canvas, y: float, parts: dict[str, int], colors: Colors) -> lis
     return edges
 
 
-def _zoom(canvas: Canvas, edges: list[float]) -> None:
+def _draw_zoom_into_block(canvas: Canvas, edges: list[float]) -> None:
     """The blocks told apart in the upper bar, and one of them opened into the lower bar."""
     start, width = edges[2], (edges[3] - edges[2]) / DEPTH
     for number in range(1, DEPTH):
@@ -84,36 +84,36 @@ def _zoom(canvas: Canvas, edges: list[float]) -> None:
 
 def parameters() -> Canvas:
     """The whole model, and one block of it, as stacked bars."""
-    model, block = model_parts(), block_parts()
+    model, block = count_model_parameters(), count_block_parameters()
     total, each = sum(model.values()), sum(block.values())
-    share = _share(model["blocks"], total)
+    share = _format_share(model["blocks"], total)
     subtitle = f"ViT-B/16: {total:,} in all; below, one of its {DEPTH} blocks."
     title = f"{total / 1e6:.1f} million parameters,\n{share} of them in the blocks"
     canvas = Canvas(650, title, subtitle)
-    _zoom(canvas, _bar(canvas, 114, model, MODEL_COLORS))
-    edges = _bar(canvas, 212, block, BLOCK_COLORS)
+    _draw_zoom_into_block(canvas, _draw_stacked_bar(canvas, 114, model, MODEL_COLORS))
+    edges = _draw_stacked_bar(canvas, 212, block, BLOCK_COLORS)
     for name, start, end in zip(block, edges, edges[1:], strict=False):
         canvas.line([(end, 212), (end, 258)], BACKGROUND, 2)
         if end - start > 100:
             canvas.text((start + end) / 2, 235, name, 13, align="center", mono=True)
-    _table(canvas, 24, 294, "The model", model, MODEL_COLORS)
-    _table(canvas, 24, 464, "One block", block, BLOCK_COLORS)
-    attention = _share(block["qkv"] + block["projection"], each)
-    mlp = _share(block["fc1"] + block["fc2"], each)
+    _draw_table(canvas, 24, 294, "The model", model, MODEL_COLORS)
+    _draw_table(canvas, 24, 464, "One block", block, BLOCK_COLORS)
+    attention = _format_share(block["qkv"] + block["projection"], each)
+    mlp = _format_share(block["fc1"] + block["fc2"], each)
     canvas.text(46, 622, f"attention {attention},  mlp {mlp}", 12.5, QUIET)
     return canvas.describe(
         f"Two stacked bars: {share} of ViT-B/16's {total / 1e6:.1f} million parameters are in its {DEPTH} blocks, "
         f"and two thirds of a block are in its MLP.",
-        f"""ViT-B/16 has {total:,} parameters. {_list(model)}. Each of the {DEPTH} blocks has {each:,}:
-        {_list(block)}. Attention holds {attention} of a block, the MLP {mlp}.""",
+        f"""ViT-B/16 has {total:,} parameters. {_list_parts(model)}. Each of the {DEPTH} blocks has {each:,}:
+        {_list_parts(block)}. Attention holds {attention} of a block, the MLP {mlp}.""",
     )
 
 
-def _list(parts: dict[str, int]) -> str:
+def _list_parts(parts: dict[str, int]) -> str:
     return "; ".join(f"{name}: {number:,}" for name, number in parts.items())
 
 
 FIGURES = {"parameters": parameters}
 
 if __name__ == "__main__":
-    save_all(FIGURES)
+    save_all_figures(FIGURES)

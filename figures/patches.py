@@ -14,8 +14,8 @@ from style import (
     ORANGE,
     QUIET,
     WHITE,
-    hopper,
-    save_all,
+    load_hopper_photo,
+    save_all_figures,
     shade,
     tint,
 )
@@ -23,13 +23,13 @@ from style import (
 PORTRAIT = (slice(30, 350), slice(16, 496))
 
 
-def cut(image: np.ndarray, patch_size: int) -> list[np.ndarray]:
+def cut_into_patches(image: np.ndarray, patch_size: int) -> list[np.ndarray]:
     """The patches of an image (height, width, ...), row by row."""
     tops, lefts = (range(0, side, patch_size) for side in image.shape[:2])
     return [image[top : top + patch_size, left : left + patch_size] for top in tops for left in lefts]
 
 
-def _photo_with_grid(canvas: Canvas, photo: np.ndarray, x: float, y: float, scale: float) -> None:
+def _draw_photo_with_grid(canvas: Canvas, photo: np.ndarray, x: float, y: float, scale: float) -> None:
     """The photo at (x, y), each of its pixels `scale` wide, with the numbered grid of 16 x 16 patches."""
     height, width = photo.shape[:2]
     side = 16 * scale
@@ -43,7 +43,7 @@ def _photo_with_grid(canvas: Canvas, photo: np.ndarray, x: float, y: float, scal
         canvas.disc(x + column * side + 15, y + row * side + 15, 11, str(number), WHITE, size=12)
 
 
-def _token(canvas: Canvas, number: int, patch: np.ndarray, x: float, y: float) -> None:
+def _draw_token(canvas: Canvas, number: int, patch: np.ndarray, x: float, y: float) -> None:
     """A patch with, below, its 768 numbers: all of its red, all of its green, all of its blue."""
     canvas.picture(patch, x, y, 62, 62)
     canvas.disc(x + 14, y + 14, 11, str(number), WHITE, size=12)
@@ -56,10 +56,10 @@ def _token(canvas: Canvas, number: int, patch: np.ndarray, x: float, y: float) -
 
 def patchify_grid() -> Canvas:
     """A photo, its six patches, six tokens."""
-    photo = hopper(*PORTRAIT, factor=10)
-    patches = cut(photo, 16)
+    photo = load_hopper_photo(*PORTRAIT, factor=10)
+    patches = cut_into_patches(photo, 16)
     canvas = Canvas(422, "An image becomes a sequence of tokens", "Patches are read as a page is: row by row.")
-    _photo_with_grid(canvas, photo, 24, 78, 5)
+    _draw_photo_with_grid(canvas, photo, 24, 78, 5)
     facts = [
         ("images", "(batch, 3, 32, 48)", BLUE),
         ("patch_size 16", "2 rows × 3 columns", ORANGE),
@@ -73,7 +73,7 @@ def patchify_grid() -> Canvas:
         if step:
             canvas.arrow((368, y - 17), (368, y - 1), GRAY)
     for number, patch in enumerate(patches):
-        _token(canvas, number, patch, 24 + 74 * number, 274)
+        _draw_token(canvas, number, patch, 24 + 74 * number, 274)
     return canvas.describe(
         "A photo of 32 by 48 pixels is cut in 2 rows and 3 columns of patches, numbered row by row, and each "
         "patch becomes a token of 768 numbers.",
@@ -97,7 +97,7 @@ TOKEN_AXES = {
 GOALS = (("batch", 15), (INSIDE, 7), ("tokens", 10), (INSIDE, 15), ("tokens", 22), (INSIDE, 23))
 
 
-def _axes_and_their_roles(canvas: Canvas, y: float) -> None:
+def _draw_axes_and_roles(canvas: Canvas, y: float) -> None:
     """Six axes in memory order, each led to the token axis that it belongs to."""
     for number, (axis, (goal, place)) in enumerate(zip(SIX_AXES, GOALS, strict=True)):
         top = y + 36 * number
@@ -108,7 +108,7 @@ def _axes_and_their_roles(canvas: Canvas, y: float) -> None:
         canvas.text(340, y + down + 44, role, 13, shade(color, 0.4), align="center", weight="bold")
 
 
-def _numbered_image(canvas: Canvas, numbers: np.ndarray, marked: np.ndarray, x: float, y: float) -> None:
+def _draw_numbered_image(canvas: Canvas, numbers: np.ndarray, marked: np.ndarray, x: float, y: float) -> None:
     """The small image, its pixels numbered as memory holds them, its patches framed, one marked."""
     fills = np.where(np.isin(numbers, marked), tint(GREEN, 0.45), WHITE).astype(object)
     canvas.cells(x, y, fills, 30, labels=numbers.astype(str))
@@ -117,7 +117,9 @@ def _numbered_image(canvas: Canvas, numbers: np.ndarray, marked: np.ndarray, x: 
         canvas.box(x + 60 * column, y + 60 * row, 60, 60, "none", INK, line=2, radius=0)
 
 
-def _strips(canvas: Canvas, memory: np.ndarray, tokens: list[np.ndarray], marked: np.ndarray, y: float) -> None:
+def _draw_memory_and_token_strips(
+    canvas: Canvas, memory: np.ndarray, tokens: list[np.ndarray], marked: np.ndarray, y: float
+) -> None:
     """The pixels as memory holds them, and as the tokens hold them; lines follow the marked ones."""
     side, gap, step = 16, 5.6, 412 / 24
     canvas.text(24, y - 14, "in memory", 12.5, QUIET)
@@ -142,17 +144,17 @@ def _strips(canvas: Canvas, memory: np.ndarray, tokens: list[np.ndarray], marked
 def patchify_axes() -> Canvas:
     """The six axes, sorted by role, and what that does to the order of the pixels."""
     numbers = np.arange(24).reshape(4, 6)
-    tokens = [patch.ravel() for patch in cut(numbers, 2)]
+    tokens = [patch.ravel() for patch in cut_into_patches(numbers, 2)]
     words = "height = rows · patch_size,  width = columns · patch_size"
     canvas = Canvas(614, "Which patch, and where inside it", words, width=460)
-    _axes_and_their_roles(canvas, 80)
+    _draw_axes_and_roles(canvas, 80)
     canvas.line([(24, 306), (436, 306)], HAIR, 1)
-    _numbered_image(canvas, numbers, tokens[1], 24, 324)
+    _draw_numbered_image(canvas, numbers, tokens[1], 24, 324)
     canvas.text(222, 350, "One channel, 4 rows of 6\npixels, patch_size 2.", 13)
     canvas.text(
         222, 412, "Patch 1 owns the green\npixels: apart in memory,\nside by side in its token.", 13, shade(GREEN)
     )
-    _strips(canvas, np.arange(24), tokens, tokens[1], 478)
+    _draw_memory_and_token_strips(canvas, np.arange(24), tokens, tokens[1], 478)
     return canvas.describe(
         "The six axes of a split image sorted by color into which patch and where inside the patch, and the "
         "pixels of a small image in memory order against their order in the tokens.",
@@ -167,4 +169,4 @@ def patchify_axes() -> Canvas:
 FIGURES = {"patchify_grid": patchify_grid, "patchify_axes": patchify_axes}
 
 if __name__ == "__main__":
-    save_all(FIGURES)
+    save_all_figures(FIGURES)

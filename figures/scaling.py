@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from attention import softmax
 from canvas import Canvas
-from style import BLUE, GRAY, POINTS_PER_PIXEL, QUIET, VERMILION, save_all, shade
+from style import BLUE, GRAY, POINTS_PER_PIXEL, QUIET, VERMILION, save_all_figures, shade
 
 TOKENS = 64
 HEAD_DIMS = 2 ** np.arange(2, 10)
 REPEATS = 40
 
 
-def row_statistics(head_dim: int, scale: float) -> tuple[float, float]:
+def measure_row_statistics(head_dim: int, scale: float) -> tuple[float, float]:
     """Mean entropy in bits and mean largest weight of the rows of attention between random tokens.
 
     Query and key are drawn from N(0, 1); the scores are multiplied by `scale`.
@@ -25,8 +25,8 @@ def row_statistics(head_dim: int, scale: float) -> tuple[float, float]:
 
 def softmax_scale() -> Canvas:
     """Entropy and largest weight against head_dim."""
-    scaled = np.array([row_statistics(int(size), size**-0.5) for size in HEAD_DIMS])
-    raw = np.array([row_statistics(int(size), 1.0) for size in HEAD_DIMS])
+    scaled = np.array([measure_row_statistics(int(size), size**-0.5) for size in HEAD_DIMS])
+    raw = np.array([measure_row_statistics(int(size), 1.0) for size in HEAD_DIMS])
     subtitle = f"Softmax rows over {TOKENS} tokens; query and key drawn from N(0, 1)."
     canvas = Canvas(606, "Without the root,\nrows collapse onto one token", subtitle)
     panels = [
@@ -64,4 +64,4 @@ def softmax_scale() -> Canvas:
 FIGURES = {"softmax_scale": softmax_scale}
 
 if __name__ == "__main__":
-    save_all(FIGURES)
+    save_all_figures(FIGURES)

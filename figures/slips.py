@@ -52,23 +52,23 @@ class Results:
     def high(self) -> float:
         return mean(self.right) + TIE
 
-    def passing(self, models: list[WrongModel]) -> int:
+    def count_passing(self, models: list[WrongModel]) -> int:
         """Count how many of these come within the band or pass it."""
         return sum(model.accuracy > self.low for model in models)
 
     @property
-    def conditions(self) -> str:
+    def conditions_in_words(self) -> str:
         data = self.facts["data"]
         return f"{data['train_images']:,} CIFAR-10 images, {self.facts['settings']['epochs']} epochs"
 
     @property
-    def still_to_run(self) -> str:
+    def missing_runs_in_words(self) -> str:
         """In words how many slips nobody has trained yet; empty when all have been."""
         left = len(self.facts["not_run_yet"])
         return f"{left} more not run yet" if left else ""
 
 
-def read() -> Results:
+def read_results() -> Results:
     """The rows of the benchmark, best first."""
     facts = json.loads(RESULTS.read_text())
     right, models = [], []
@@ -88,19 +88,19 @@ class Scale:
     def __init__(self, left: float, width: float) -> None:
         self.left, self.width = left, width
 
-    def x(self, accuracy: float) -> float:
+    def find_x(self, accuracy: float) -> float:
         return self.left + self.width * (min(max(accuracy, LOW), HIGH) - LOW) / (HIGH - LOW)
 
-    def grid(self, canvas: Canvas, top: float, bottom: float, results: Results) -> None:
+    def draw_grid(self, canvas: Canvas, top: float, bottom: float, results: Results) -> None:
         """The right model's band, a line every ten percent, numbers under it."""
-        low, high = self.x(results.low), self.x(results.high)
+        low, high = self.find_x(results.low), self.find_x(results.high)
         canvas.box(low, top, high - low, bottom - top, tint(BLUE, 0.18), radius=3)
         for step in range(1, 6):
-            x = self.x(step / 10)
+            x = self.find_x(step / 10)
             canvas.line([(x, top), (x, bottom)], HAIR, 1, dashed=step == 1)
             canvas.text(x, bottom + 13, f"{10 * step}", 11.5, QUIET, align="center")
 
 
-def color_of(model: WrongModel, results: Results) -> str:
+def choose_color(model: WrongModel, results: Results) -> str:
     """Vermilion for what accuracy does not give away, gray for what it does."""
     return VERMILION if model.accuracy > results.low else GRAY

@@ -12,7 +12,7 @@ from style import (
     HAIR,
     QUIET,
     VERMILION,
-    save_all,
+    save_all_figures,
     shade,
 )
 
@@ -20,7 +20,7 @@ AXES = ("batch", "channels", "height", "width")
 COLUMN, BOX_WIDTH, BOX_HEIGHT = 84, 88, 36
 
 
-def broadcast_outcome(images_shape: tuple[int, ...], mean_shape: tuple[int, ...]) -> str:
+def describe_broadcast(images_shape: tuple[int, ...], mean_shape: tuple[int, ...]) -> str:
     """Say what torch makes of `images - mean` with these shapes: 'runs' or 'stops'."""
     try:
         torch.zeros(images_shape) - torch.zeros(mean_shape)
@@ -29,7 +29,7 @@ def broadcast_outcome(images_shape: tuple[int, ...], mean_shape: tuple[int, ...]
     return "runs"
 
 
-def _axis_row(canvas: Canvas, y: float, name: str, sizes: tuple[str, ...], color: str) -> None:
+def _draw_tensor_axes(canvas: Canvas, y: float, name: str, sizes: tuple[str, ...], color: str) -> None:
     """One tensor as a row of boxes, its last axis in the last column."""
     canvas.text(24, y + BOX_HEIGHT / 2, name, 13, mono=True)
     for place in range(4 - len(sizes)):
@@ -47,12 +47,14 @@ def _axis_row(canvas: Canvas, y: float, name: str, sizes: tuple[str, ...], color
         canvas.label(x, y, BOX_WIDTH, BOX_HEIGHT, words, color, size=13)
 
 
-def _case(canvas: Canvas, y: float, width: int, mean_axes: tuple[str, ...], color: str, words: str) -> None:
+def _draw_broadcast_case(
+    canvas: Canvas, y: float, width: int, mean_axes: tuple[str, ...], color: str, words: str
+) -> None:
     """Images above a mean, and what comes of subtracting them."""
     sizes = dict(zip(AXES, (2, 3, 4, width), strict=True))
     mean_shape = tuple(sizes.get(axis, 1) for axis in mean_axes)
-    _axis_row(canvas, y, "images", tuple(f"{axis} {size}" for axis, size in sizes.items()), BLUE)
-    _axis_row(
+    _draw_tensor_axes(canvas, y, "images", tuple(f"{axis} {size}" for axis, size in sizes.items()), BLUE)
+    _draw_tensor_axes(
         canvas,
         y + 42,
         "mean",
@@ -60,7 +62,7 @@ def _case(canvas: Canvas, y: float, width: int, mean_axes: tuple[str, ...], colo
         color,
     )
     mark = "✓" if color == GREEN else "✗"
-    outcome = broadcast_outcome(tuple(sizes.values()), mean_shape)
+    outcome = describe_broadcast(tuple(sizes.values()), mean_shape)
     canvas.text(COLUMN, y + 100, f"{mark} torch {outcome}", 14, shade(color), weight="bold")
     canvas.text(COLUMN + 126, y + 100 + 9 * words.count("\n"), words, 12.5)
 
@@ -72,9 +74,9 @@ def normalize_broadcast() -> Canvas:
         "Broadcasting lines axes up from the right",
         "Two sizes fit when they are equal or one is 1;\na missing axis counts as 1.",
     )
-    _case(canvas, 96, 6, ("channels",), VERMILION, "3 channels stand under 6 columns")
-    _case(canvas, 234, 3, ("channels",), VERMILION, "one mean for each column:\nwrong, and no message")
-    _case(canvas, 382, 6, ("channels", "1", "1"), GREEN, "each 1 stretches:\none mean for each channel")
+    _draw_broadcast_case(canvas, 96, 6, ("channels",), VERMILION, "3 channels stand under 6 columns")
+    _draw_broadcast_case(canvas, 234, 3, ("channels",), VERMILION, "one mean for each column:\nwrong, and no message")
+    _draw_broadcast_case(canvas, 382, 6, ("channels", "1", "1"), GREEN, "each 1 stretches:\none mean for each channel")
     for y in (218, 366):
         canvas.line([(24, y), (456, y)], HAIR, 1)
     return canvas.describe(
@@ -91,4 +93,4 @@ def normalize_broadcast() -> Canvas:
 FIGURES = {"normalize_broadcast": normalize_broadcast}
 
 if __name__ == "__main__":
-    save_all(FIGURES)
+    save_all_figures(FIGURES)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
-from dark import INK_STAYS, WHITE_STAYS, contrast, dark, luminance, with_dark_rules
+from dark import INK_STAYS, WHITE_STAYS, add_dark_rules, compute_contrast_ratio, compute_luminance, find_dark_color
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cbook import get_sample_data
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_hex, to_rgb
@@ -92,10 +92,10 @@ def shade(color: str, amount: float = 0.3) -> str:
     return to_hex((1 - amount) * np.array(to_rgb(color)))
 
 
-def readable_on(fill: str) -> str:
+def choose_readable_ink(fill: str) -> str:
     """The text color, ink or white, that contrasts more with `fill`; and so does its partner on the dark card."""
-    choice = (WHITE, WHITE_STAYS) if luminance(fill) < 0.2 else (INK, INK_STAYS)
-    return max(choice, key=lambda color: contrast(dark(color), dark(fill)))
+    choice = (WHITE, WHITE_STAYS) if compute_luminance(fill) < 0.2 else (INK, INK_STAYS)
+    return max(choice, key=lambda color: compute_contrast_ratio(find_dark_color(color), find_dark_color(fill)))
 
 
 DIVERGING: Colormap = LinearSegmentedColormap.from_list(
@@ -104,13 +104,13 @@ DIVERGING: Colormap = LinearSegmentedColormap.from_list(
 SEQUENTIAL: Colormap = LinearSegmentedColormap.from_list("sequential", [WHITE, tint(SKY, 0.6), BLUE, "#00304d"])
 
 
-def paint(values: np.ndarray, colors: Colormap, low: float, high: float) -> np.ndarray:
+def convert_to_colors(values: np.ndarray, colors: Colormap, low: float, high: float) -> np.ndarray:
     """Color strings for an array of numbers, `low` and `high` at the color map's ends."""
     scaled = np.clip((np.asarray(values, dtype=float) - low) / (high - low), 0, 1)
     return np.vectorize(lambda value: to_hex(colors(value)), otypes=[object])(scaled)
 
 
-def hopper(rows: slice, columns: slice, factor: int) -> np.ndarray:
+def load_hopper_photo(rows: slice, columns: slice, factor: int) -> np.ndarray:
     """A crop of the Grace Hopper portrait (US Navy, public domain), each `factor`-sided square averaged.
 
     Returns:
@@ -122,23 +122,23 @@ def hopper(rows: slice, columns: slice, factor: int) -> np.ndarray:
     return photo.reshape(height, factor, width, factor, 3).mean(axis=(1, 3))
 
 
-def layout_faults(figure: Figure) -> list[str]:
+def find_layout_faults(figure: Figure) -> list[str]:
     """Texts that leave the card, or that lie on one another."""
     renderer = FigureCanvasAgg(figure).get_renderer()
     card = figure.bbox.padded(-MARGIN * figure.dpi / 96)
     texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
     boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in texts]
-    outside = [f"{words!r} leaves the card" for words, box in boxes if not _holds(card, box)]
+    outside = [f"{words!r} leaves the card" for words, box in boxes if not _contains(card, box)]
     pairs = itertools.combinations(boxes, 2)
     return outside + [f"{a!r} lies on {b!r}" for (a, box), (b, other) in pairs if box.padded(-1).overlaps(other)]
 
 
-def _holds(outer: Bbox, inner: Bbox) -> bool:
+def _contains(outer: Bbox, inner: Bbox) -> bool:
     """Say whether `inner` lies inside `outer`."""
     return bool(np.all(outer.min <= inner.min) and np.all(inner.max <= outer.max))
 
 
-def save(canvas: Canvas, name: str, folder: Path = FOLDER) -> Path:
+def save_figure(canvas: Canvas, name: str, folder: Path = FOLDER) -> Path:
     """Write `name`.svg and, for notebooks, `name`.png; the same bytes each time with the same matplotlib.
 
     The SVG holds its text equivalent, and its colors on a dark page.
@@ -147,14 +147,14 @@ def save(canvas: Canvas, name: str, folder: Path = FOLDER) -> Path:
         ValueError: a text leaves the card or lies on another.
     """
     figure = canvas.figure
-    if faults := layout_faults(figure):
+    if faults := find_layout_faults(figure):
         raise ValueError(f"{name}: " + "; ".join(faults))
     buffer = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name}):
         metadata = {"Title": figure.get_label(), "Date": None, "Creator": None}
         figure.savefig(buffer, format="svg", metadata=metadata, transparent=True)
     path = folder / f"{name}.svg"
-    svg = _add_description(with_dark_rules(_compact(buffer.getvalue())), canvas.description)
+    svg = _add_description(add_dark_rules(_compact_svg(buffer.getvalue())), canvas.description)
     path.write_text(svg, encoding="utf-8", newline="\n")
     _save_png(figure, path.with_suffix(".png"))
     return path
@@ -178,7 +178,7 @@ def _save_png(figure: Figure, path: Path) -> None:
     result.save(path, optimize=True, transparency=bytes([255] * PNG_COLORS + [17 * step for step in range(16)]))
 
 
-def _compact(svg: str) -> str:
+def _compact_svg(svg: str) -> str:
     """Drop what a browser does not need: metadata, indentation, long names, digits past 1/100 em."""
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"\s*<(/?)g id=\"(text|patch|line2d|xtick|ytick|matplotlib\.axis)_\d+\">", r"\n<\1g>", svg)
@@ -197,8 +197,8 @@ def _add_description(svg: str, description: str) -> str:
     return svg.replace("</title>\n", f"</title>\n<desc>{html.escape(description, quote=False)}</desc>\n", 1)
 
 
-def save_all(drawings: dict[str, Callable[[], Canvas]]) -> None:
+def save_all_figures(drawings: dict[str, Callable[[], Canvas]]) -> None:
     """Draw and save a family of figures."""
     for name, draw in drawings.items():
-        path = save(draw(), name)
+        path = save_figure(draw(), name)
         print(f"{path.name:30s} {path.stat().st_size / 1024:6.1f} kB")

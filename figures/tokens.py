@@ -6,19 +6,19 @@ import numpy as np
 import torch
 from canvas import Canvas
 from dark import INK_STAYS, WHITE_STAYS
-from style import BLUE, DIVERGING, GRAY, GREEN, INK, PURPLE, QUIET, WHITE, paint, save_all, shade
+from style import BLUE, DIVERGING, GRAY, GREEN, INK, PURPLE, QUIET, WHITE, convert_to_colors, save_all_figures, shade
 
 SIDE = 19
 SHAPES = "Shapes (batch, tokens, embed_dim);\neach column of cells is one vector."
 
 
-def _columns(canvas: Canvas, x: float, y: float, vectors: np.ndarray, color: str) -> None:
+def _draw_vector_columns(canvas: Canvas, x: float, y: float, vectors: np.ndarray, color: str) -> None:
     """Vectors (number, embed_dim) as columns of colored cells in one frame."""
-    canvas.cells(x, y, paint(vectors.T, DIVERGING, -2.2, 2.2), (SIDE, 17), edge=WHITE)
+    canvas.cells(x, y, convert_to_colors(vectors.T, DIVERGING, -2.2, 2.2), (SIDE, 17), edge=WHITE)
     canvas.box(x, y, SIDE * len(vectors), 17 * vectors.shape[1], "none", color, line=2.4, radius=2)
 
 
-def _steps(canvas: Canvas, y: float) -> None:
+def _draw_steps(canvas: Canvas, y: float) -> None:
     """The three steps in their order."""
     words = [
         ("expand", "one class token for each image", PURPLE),
@@ -46,15 +46,15 @@ def class_token() -> Canvas:
         canvas.text(x, 146, str(tensor.shape), 12, QUIET, align="center", mono=True)
     for image, y in enumerate((166, 290)):
         canvas.text(30, y + 51, f"image {image}", 12.5, align="center", rotation=90)
-        _columns(canvas, 50, y, first[0], PURPLE)
-        _columns(canvas, 122, y, tokens[image], BLUE)
-        _columns(canvas, 228, y, positions[0], GREEN)
-        _columns(canvas, 355, y, result[image, :1], PURPLE)
-        _columns(canvas, 355 + SIDE, y, result[image, 1:], BLUE)
+        _draw_vector_columns(canvas, 50, y, first[0], PURPLE)
+        _draw_vector_columns(canvas, 122, y, tokens[image], BLUE)
+        _draw_vector_columns(canvas, 228, y, positions[0], GREEN)
+        _draw_vector_columns(canvas, 355, y, result[image, :1], PURPLE)
+        _draw_vector_columns(canvas, 355 + SIDE, y, result[image, 1:], BLUE)
         canvas.arrow((74, y + 51), (117, y + 51), PURPLE, 2.4)
         canvas.text(213, y + 51, "+", 22, align="center", weight="bold")
         canvas.text(339, y + 51, "=", 22, align="center", weight="bold")
-    _steps(canvas, 430)
+    _draw_steps(canvas, 430)
     return canvas.describe(
         "For each of two images the class token is put in front of the four tokens, and five positions are "
         "added to the five.",
@@ -65,14 +65,14 @@ def class_token() -> Canvas:
     )
 
 
-def resample(grid: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+def resample_grid(grid: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """Bicubic resampling of (rows, columns, embed_dim) to another (rows, columns)."""
     image = torch.from_numpy(grid).permute(2, 0, 1)[None]
     resized = torch.nn.functional.interpolate(image, size=size, mode="bicubic", align_corners=False)
     return resized[0].permute(1, 2, 0).numpy()
 
 
-def smooth_positions(rows: int, columns: int, embed_dim: int) -> np.ndarray:
+def make_smooth_positions(rows: int, columns: int, embed_dim: int) -> np.ndarray:
     """A smooth table (rows, columns, embed_dim), as learned positions are: one random wave per dimension."""
     generator = np.random.default_rng(3)
     speed, phase = generator.normal(0, 0.7, (2, embed_dim)), generator.uniform(0, 6, embed_dim)
@@ -80,7 +80,7 @@ def smooth_positions(rows: int, columns: int, embed_dim: int) -> np.ndarray:
     return np.cos(row[..., None] * speed[0] + column[..., None] * speed[1] + phase)
 
 
-def _table(canvas: Canvas, x: float, class_row: np.ndarray, grid: np.ndarray, dimension: int) -> None:
+def _draw_position_table(canvas: Canvas, x: float, class_row: np.ndarray, grid: np.ndarray, dimension: int) -> None:
     """A table of positions, the class token's row on top, one dimension framed."""
     rows = grid.reshape(-1, grid.shape[-1])
     w, h = 7, 7.6
@@ -93,15 +93,15 @@ def _table(canvas: Canvas, x: float, class_row: np.ndarray, grid: np.ndarray, di
 def resize_positions() -> Canvas:
     """Positions learned on a grid of 4 x 4 patches, resampled for 6 x 6."""
     embed_dim, dimension = 8, 6
-    old = smooth_positions(4, 4, embed_dim)
-    new = resample(old, (6, 6))
+    old = make_smooth_positions(4, 4, embed_dim)
+    new = resample_grid(old, (6, 6))
     class_row = np.random.default_rng(9).uniform(-1, 1, embed_dim)
     canvas = Canvas(446, "More patches: resample the grid,\nleave the class token's row alone")
     for x, name, rows, align in ((24, "old", 16, "left"), (456, "new", 36, "right")):
         canvas.text(x, 88, name, 14, weight="bold", align=align)
         canvas.text(x, 108, f"(1, 1 + {rows}, {embed_dim})", 12, QUIET, mono=True, align=align)
-    _table(canvas, 24, class_row, old, dimension)
-    _table(canvas, 400, class_row, new, dimension)
+    _draw_position_table(canvas, 24, class_row, old, dimension)
+    _draw_position_table(canvas, 400, class_row, new, dimension)
     canvas.arrow((86, 133), (394, 133), PURPLE, 2.4)
     canvas.text(
         240, 158, "the class token's row: no place\non the grid, no change", 12.5, shade(PURPLE, 0.4), align="center"
@@ -133,4 +133,4 @@ def resize_positions() -> Canvas:
 FIGURES = {"class_token": class_token, "resize_positions": resize_positions}
 
 if __name__ == "__main__":
-    save_all(FIGURES)
+    save_all_figures(FIGURES)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from canvas import Canvas
 from matplotlib.axes import Axes
-from style import BLUE, GRAY, GREEN, INK, ORANGE, POINTS_PER_PIXEL, QUIET, VERMILION, save_all, shade, tint
+from style import BLUE, GRAY, GREEN, INK, ORANGE, POINTS_PER_PIXEL, QUIET, VERMILION, save_all_figures, shade, tint
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results" / "lesson_cifar.json"
 PANELS = ("learning rate too high", "no zero_grad", "softmax before the loss")
@@ -20,13 +20,13 @@ INVENTED = [2.2, 1.9, 1.7, 1.75, 1.6, 1.5, 1.45, 1.52, 1.49, 1.42, 1.47, 1.56, 1
 SMALL = 12 * POINTS_PER_PIXEL
 
 
-def results() -> dict[str, Any]:
+def read_results() -> dict[str, Any]:
     """The log that benchmarks/lesson_cifar.py has written."""
     log: dict[str, Any] = json.loads(RESULTS.read_text())
     return log
 
 
-def runs_of(log: dict[str, Any], arm: str) -> list[dict[str, list[float]]]:
+def list_runs_of_arm(log: dict[str, Any], arm: str) -> list[dict[str, list[float]]]:
     """All seeds of an arm."""
     return list(log["results"][arm].values())
 
@@ -60,31 +60,31 @@ def three_piles() -> Canvas:
     )
 
 
-def smooth(losses: list[float], width: int = 5) -> np.ndarray:
+def smooth_losses(losses: list[float], width: int = 5) -> np.ndarray:
     """Means over `width` neighboring steps."""
     return np.convolve(losses, np.ones(width) / width, mode="valid")
 
 
 def sick_curves() -> Canvas:
     """Six wrong trainings, each over a correct one."""
-    curves = results()["curves"]
+    curves = read_results()["curves"]
     subtitle = "Loss of a small ViT on CIFAR-10, 300 steps.\nDashed: the same correct training in each."
     canvas = Canvas(694, "Six faulty trainings:\nwhat is wrong with each?", subtitle)
     for number, name in enumerate(PANELS):
         row, column = divmod(number, 2)
         x, y = 44 + 222 * column, 128 + 186 * row
         axes = canvas.plot_area(x, y, 190, 150)
-        axes.plot(smooth(curves["healthy"]["loss"]), color=GRAY, linewidth=1.2, dashes=(3, 2))
-        axes.plot(smooth(curves[name]["loss"]), color=BLUE, linewidth=1.5)
+        axes.plot(smooth_losses(curves["healthy"]["loss"]), color=GRAY, linewidth=1.2, dashes=(3, 2))
+        axes.plot(smooth_losses(curves[name]["loss"]), color=BLUE, linewidth=1.5)
         dots = curves[name]["validation_loss"]
         places = np.linspace(300 / len(dots), 300, len(dots))
         axes.plot(places, dots, "o", color=ORANGE, markersize=3.5, markeredgecolor=shade(ORANGE), markeredgewidth=0.5)
         axes.set(xlim=(0, 308), ylim=(0, 4.2), xticks=(0, 100, 200, 300), yticks=(0, 1, 2, 3, 4))
         canvas.text(x + 10, y + 14, "ABCDEF"[number], 18, weight="bold")
         if not number:
-            label(axes, 150, 3.05, "training", BLUE)
-            label(axes, 150, 2.52, "validation", shade(ORANGE))
-            label(axes, 150, 1.08, "correct", QUIET)
+            write_curve_label(axes, 150, 3.05, "training", BLUE)
+            write_curve_label(axes, 150, 2.52, "validation", shade(ORANGE))
+            write_curve_label(axes, 150, 1.08, "correct", QUIET)
     canvas.text(456, 674, "step", 12, QUIET, align="right")
     ends = "; ".join(
         f"{letter} {np.mean(curves[name]['loss'][-30:]):.2f} and {curves[name]['validation_loss'][-1]:.2f}"
@@ -104,14 +104,14 @@ def sick_curves() -> Canvas:
 
 def rate_finder() -> Canvas:
     """Loss against a rising learning rate, in three zones."""
-    log = results()
+    log = read_results()
     rates, losses = (np.array(log["finder"][name]) for name in ("learning_rate", "loss"))
     peak = log["training"]["learning_rate"]
     canvas = Canvas(366, "The learning-rate finder", "100 steps, the rate of each 1.12 times that of the one before.")
     axes = canvas.plot_area(52, 94, 404, 208)
     axes.axvspan(peak / 2, peak * 2, color=tint(GREEN, 0.16), zorder=0)
     axes.plot(rates, losses, color=tint(BLUE, 0.45), linewidth=1)
-    axes.plot(rates[2:-2], smooth(list(losses)), color=BLUE, linewidth=2)
+    axes.plot(rates[2:-2], smooth_losses(list(losses)), color=BLUE, linewidth=2)
     axes.set(xscale="log", xlim=(rates[0], rates[-1]), ylim=(1.6, 3.4), yticks=(1.6, 2, 2.4, 2.8, 3.2))
     axes.minorticks_off()
     axes.set_xticks(10.0 ** np.arange(-5, 1), ("1e-5", "1e-4", "1e-3", "1e-2", "0.1", "1"))
@@ -124,7 +124,7 @@ def rate_finder() -> Canvas:
         axes.text(x, y, words, color=color, size=13 * POINTS_PER_PIXEL, weight="bold", ha="center")
     canvas.text(254, 344, "learning rate", 13, align="center")
     canvas.text(24, 78, "training loss", 12, QUIET)
-    lowest = rates[2:-2][smooth(list(losses)).argmin()]
+    lowest = rates[2:-2][smooth_losses(list(losses)).argmin()]
     return canvas.describe(
         "The loss of 100 steps against a rising learning rate: flat, then falling, then a wall; a band marks where to "
         "take the peak rate.",
@@ -135,7 +135,7 @@ def rate_finder() -> Canvas:
     )
 
 
-def bad_epochs(losses: list[float]) -> list[int]:
+def count_epochs_since_best(losses: list[float]) -> list[int]:
     """Epochs since the last new best, after each epoch."""
     best, counts = math.inf, []
     for loss in losses:
@@ -144,9 +144,9 @@ def bad_epochs(losses: list[float]) -> list[int]:
     return counts
 
 
-def count_under(validation: list[float], title: str, subtitle: str) -> tuple[Canvas, Axes, int]:
+def draw_count_of_bad_epochs(validation: list[float], title: str, subtitle: str) -> tuple[Canvas, Axes, int]:
     """Validation loss by epoch, the count that early stopping keeps under each epoch, and the epoch where it stops."""
-    counts, last = bad_epochs(validation), len(validation)
+    counts, last = count_epochs_since_best(validation), len(validation)
     stop = counts.index(PATIENCE) + 1
     best = stop - PATIENCE
     canvas = Canvas(392, title, subtitle)
@@ -171,32 +171,34 @@ def count_under(validation: list[float], title: str, subtitle: str) -> tuple[Can
 def early_stopping() -> Canvas:
     """Draw what early stopping counts, on a curve that was invented: the lesson asks to predict the real one."""
     title = "Early stopping counts the epochs since the best"
-    canvas, axes, stop = count_under(INVENTED, title, f"An invented validation loss; patience {PATIENCE}.")
+    canvas, axes, stop = draw_count_of_bad_epochs(INVENTED, title, f"An invented validation loss; patience {PATIENCE}.")
     axes.set(ylim=(1.3, 2.3), yticks=(1.4, 1.6, 1.8, 2, 2.2))
-    label(axes, stop - 0.15, 2.16, "stop", shade(VERMILION, 0.2), align="right")
-    label(axes, 3.7, 1.8, "validation", shade(ORANGE))
+    write_curve_label(axes, stop - 0.15, 2.16, "stop", shade(VERMILION, 0.2), align="right")
+    write_curve_label(axes, 3.7, 1.8, "validation", shade(ORANGE))
     return canvas.describe(
         f"An invented validation loss by epoch; the count of epochs since the best reaches the patience of {PATIENCE} "
         f"after epoch {stop}.",
         f"""An invented validation loss over {len(INVENTED)} epochs: {", ".join(map(str, INVENTED))}. Under the axis
         stands for each epoch how many have passed since the last new best:
-        {", ".join(map(str, bad_epochs(INVENTED)[:stop]))}. The best, the circle, is epoch {stop - PATIENCE}; at
-        {PATIENCE}, after epoch {stop}, a red line says stop.""",
+        {", ".join(map(str, count_epochs_since_best(INVENTED)[:stop]))}. The best, the circle, is epoch
+        {stop - PATIENCE}; at {PATIENCE}, after epoch {stop}, a red line says stop.""",
     )
 
 
 def overfitting() -> Canvas:
     """Validation and training loss on few images, and what early stopping counts."""
-    run = runs_of(results(), "few images")[0]
+    run = list_runs_of_arm(read_results(), "few images")[0]
     train, validation = run["train_loss"], run["validation_loss"]
-    counts, title = bad_epochs(validation), "Two thousand images, learned by heart"
-    canvas, axes, stop = count_under(validation, title, f"CIFAR-10, {len(train)} epochs; patience {PATIENCE}.")
+    counts, title = count_epochs_since_best(validation), "Two thousand images, learned by heart"
+    canvas, axes, stop = draw_count_of_bad_epochs(
+        validation, title, f"CIFAR-10, {len(train)} epochs; patience {PATIENCE}."
+    )
     best = stop - PATIENCE
     axes.plot(range(1, len(train) + 1), train, "--", color=BLUE)
     axes.set(ylim=(0, max(validation) + 0.5))
-    label(axes, stop + 0.4, 0.35, "stop", shade(VERMILION, 0.2))
-    label(axes, len(train) - 8, validation[-5] + 0.25, "validation", shade(ORANGE))
-    label(axes, len(train) - 8, train[-8] + 0.2, "training", BLUE)
+    write_curve_label(axes, stop + 0.4, 0.35, "stop", shade(VERMILION, 0.2))
+    write_curve_label(axes, len(train) - 8, validation[-5] + 0.25, "validation", shade(ORANGE))
+    write_curve_label(axes, len(train) - 8, train[-8] + 0.2, "training", BLUE)
     return canvas.describe(
         f"Validation loss by epoch turns round after epoch {best}; the count of epochs since the best reaches the "
         f"patience of {PATIENCE} after epoch {stop}.",
@@ -207,7 +209,7 @@ def overfitting() -> Canvas:
     )
 
 
-def label(axes: Axes, x: float, y: float, words: str, color: str, align: str = "left") -> None:
+def write_curve_label(axes: Axes, x: float, y: float, words: str, color: str, align: str = "left") -> None:
     """A bold word beside a curve."""
     axes.text(x, y, words, color=color, size=13 * POINTS_PER_PIXEL, weight="bold", ha=align)
 
@@ -221,4 +223,4 @@ FIGURES = {
 }
 
 if __name__ == "__main__":
-    save_all(FIGURES)
+    save_all_figures(FIGURES)

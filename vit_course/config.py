@@ -30,7 +30,7 @@ def grid_of(height: int, width: int, patch_size: int) -> tuple[int, int]:
     return height // patch_size, width // patch_size
 
 
-def _sides(image_size: int | tuple[int, int]) -> tuple[int, int]:
+def _read_height_and_width(image_size: int | tuple[int, int]) -> tuple[int, int]:
     if isinstance(image_size, int):
         return image_size, image_size
     if not isinstance(image_size, tuple | list) or len(image_size) != 2:
@@ -84,7 +84,7 @@ class ViTConfig:
     position_std: float = 0.02
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "image_size", _sides(self.image_size))
+        object.__setattr__(self, "image_size", _read_height_and_width(self.image_size))
         self._check_choices()
         self._check_sizes()
         self._check_rates()
@@ -121,12 +121,12 @@ class ViTConfig:
     @property
     def height(self) -> int:
         """Height of an image in pixels."""
-        return _sides(self.image_size)[0]
+        return _read_height_and_width(self.image_size)[0]
 
     @property
     def width(self) -> int:
         """Width of an image in pixels."""
-        return _sides(self.image_size)[1]
+        return _read_height_and_width(self.image_size)[1]
 
     @property
     def grid_size(self) -> tuple[int, int]:

@@ -133,7 +133,7 @@ def _load_exercises() -> Mapping[str, Exercise]:
     return EXERCISES
 
 
-def _load_rules() -> Mapping[str, Rule]:
+def _load_call_rules() -> Mapping[str, Rule]:
     from vit_course.exercises.forbidden_calls import RULES
 
     return RULES
@@ -145,7 +145,7 @@ def _load_fixture_inputs(fields: Mapping[str, Any]) -> Sequence[object] | None:
     return fixture_inputs(fields)
 
 
-def _load_paces() -> Mapping[str, Pace]:
+def _load_lesson_paces() -> Mapping[str, Pace]:
     from vit_course.exercises.paces import PACES
 
     return PACES
@@ -157,36 +157,36 @@ def _load_references() -> Mapping[str, tuple[Callable[..., Any], ...]]:
     return REFERENCE
 
 
-def _load_graded() -> None:
+def _load_graded_claims() -> None:
     from vit_course.exercises.catalog import load_graded
 
     load_graded()
 
 
-def _measure(secret: bytes) -> Measure:
+def _make_class_measure(secret: bytes) -> Measure:
     from vit_course.exercises.l07_experiments.model_accuracy import make_accuracy_for_secret
 
     return make_accuracy_for_secret(secret)
 
 
-def _read_fingerprint() -> object:
+def _read_images_fingerprint() -> object:
     from vit_course.exercises.l07_experiments.model_accuracy import read_fingerprint_of_images
 
     return read_fingerprint_of_images()
 
 
-def _read_site() -> str:
+def _read_site_address() -> str:
     """The site's address, which the builder has written for the package."""
     return str(json.loads((Path(__file__).parent / "exercises" / "addresses.json").read_bytes())["site"])
 
 
-def _load_quoted() -> Mapping[str, Callable[[], str]]:
+def _load_quoted_texts() -> Mapping[str, Callable[[], str]]:
     from vit_course.staff.quoted import QUOTED
 
     return QUOTED
 
 
-def _make_results(student: Student, probe: Probe, measure: Measure | None) -> object:
+def _make_measured_results(student: Student, probe: Probe, measure: Measure | None) -> object:
     from vit_course.exercises.l07_experiments.model_accuracy import Results as MeasuredResults
     from vit_course.exercises.l07_experiments.model_accuracy import make_accuracy_for_probe
 
@@ -195,12 +195,12 @@ def _make_results(student: Student, probe: Probe, measure: Measure | None) -> ob
 
 COURSE = Course(
     exercises=Deferred(_load_exercises),
-    rules=Deferred(_load_rules),
+    rules=Deferred(_load_call_rules),
     modules=_MODULES,
     reference_modules=_REFERENCE_MODULES,
     references=_load_references,
-    load_graded=_load_graded,
-    results=Results(_measure, _read_fingerprint, _make_results, _ON_RESULTS),
+    load_graded=_load_graded_claims,
+    results=Results(_make_class_measure, _read_images_fingerprint, _make_measured_results, _ON_RESULTS),
     records={"ViTConfig": "vit_course.config"},
     examples={"VisionTransformer": "vit_course.vit", "torchvision": "", "numpy": ""},
     training_fixtures=tuple(f"vit_course.exercises.{each}_fixtures" for each in _FIXTURES),
@@ -224,8 +224,8 @@ COURSE = Course(
             *("Mlp", "EncoderBlock", "VisionTransformer"),
         )
     },
-    site=_read_site(),
-    quoted=Deferred(_load_quoted),
+    site=_read_site_address(),
+    quoted=Deferred(_load_quoted_texts),
     simulation=SIMULATION,
-    paces=Deferred(_load_paces),
+    paces=Deferred(_load_lesson_paces),
 )

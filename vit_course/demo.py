@@ -71,13 +71,13 @@ def train_demo(out_dir: Path, progress: bool | None = None) -> DemoResult:
         progress: as for `vit_course.training.fit`.
     """
     out_dir.mkdir(parents=True, exist_ok=True)
-    with _one_thread(), torch.random.fork_rng(devices=[]):
+    with _use_one_thread(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(SETTINGS.seed)
         dataset = shapes(_choose_images_per_epoch() + NUM_VALIDATION)
         train, validation = train_validation_split(dataset, NUM_VALIDATION)
         model = VisionTransformer(CONFIG)
         started = time.perf_counter()
-        with _stop_at(model, started + SECONDS):
+        with _stop_training_at(model, started + SECONDS):
             history = fit(model, train, validation, SETTINGS, progress)
         seconds = time.perf_counter() - started
     whole = history.ending == "finished"  # else it has the weights of its best epoch
@@ -85,7 +85,7 @@ def train_demo(out_dir: Path, progress: bool | None = None) -> DemoResult:
         raise KeyboardInterrupt
     curves, attention = out_dir / "curves.png", out_dir / "attention.png"
     plot_history(history, "A small ViT learns ten shapes").savefig(curves, dpi=150)
-    _draw_attention(model, validation).savefig(attention, dpi=150)
+    _draw_attention_maps(model, validation).savefig(attention, dpi=150)
     return DemoResult(
         accuracy=history.validation_accuracy[-1 if whole or history.best_epoch is None else history.best_epoch - 1],
         seconds=seconds,
@@ -105,17 +105,17 @@ def _choose_images_per_epoch() -> int:
 
 
 @contextmanager
-def _stop_at(model: VisionTransformer, deadline: float) -> Iterator[None]:
+def _stop_training_at(model: VisionTransformer, deadline: float) -> Iterator[None]:
     """Inside, training ends at this time as by Ctrl-C, but not before an epoch was measured: there is a result."""
     measured: list[bool] = []
 
-    def look(module: nn.Module, _: object) -> None:
+    def stop_after_deadline(module: nn.Module, _: object) -> None:
         if not module.training:
             measured.append(True)
         elif measured and time.perf_counter() > deadline:
             raise KeyboardInterrupt
 
-    hook = model.register_forward_pre_hook(look)
+    hook = model.register_forward_pre_hook(stop_after_deadline)
     try:
         yield
     finally:
@@ -123,7 +123,7 @@ def _stop_at(model: VisionTransformer, deadline: float) -> Iterator[None]:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def _use_one_thread() -> Iterator[None]:
     """Compute with one thread, so that the time does not depend on who else is at work.
 
     Two threads on two idle cores are faster, but beside four busy processes they took six times the CPU seconds.
@@ -136,7 +136,7 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _draw_attention(model: VisionTransformer, validation: ImageDataset, num_images: int = 6) -> Figure:
+def _draw_attention_maps(model: VisionTransformer, validation: ImageDataset, num_images: int = 6) -> Figure:
     """Where the class token looks in the last block, on the first image of each of several classes."""
     first = torch.stack([(validation.labels == label).nonzero()[0, 0] for label in range(num_images)])
     images: Tensor = validation.images[first]  # (num_images, 3, 32, 32)
@@ -170,7 +170,7 @@ def fix_patchify(images, patch_size):
 """
 
 
-def students(class_dir: Path) -> dict[str, tuple[str, dict[str, str]]]:
+def make_students(class_dir: Path) -> dict[str, tuple[str, dict[str, str]]]:
     """The invented students of a released class: what their work is like, and their answers by exercise."""
     right = read_model_answers(class_dir, LESSON)
     half = {name: right[name] for name in ("patchify", "unpatchify", "patches-or-pixels")}
@@ -202,7 +202,7 @@ def run_demo(out: Path, root: Path, console: Console) -> None:
         DemoError: ``out`` holds something that no demo wrote.
         AuthoringError, ClassFolderError, RehearsalError: a step failed; the message says which and why.
     """
-    _clear(out)
+    _clear_demo_folder(out)
     _print_headline(console, 1, "Build the notebooks from their sources", "some seconds")
     report = build(root, pages=False)
     console.print(f"{len(report.written)} written, {len(report.unchanged)} unchanged.")
@@ -210,12 +210,12 @@ def run_demo(out: Path, root: Path, console: Console) -> None:
     _print_headline(console, 2, f"Make a class of four and grade {LESSON} with nbgrader", "half a minute to three")
     class_dir = new_class(out / "class", root).path
     with console.status("nbgrader") as status:
-        graded = rehearse(class_dir, LESSON, students, lambda words: _show_progress(console, status, words))
-    console.print(_make_table(graded))
+        graded = rehearse(class_dir, LESSON, make_students, lambda words: _show_progress(console, status, words))
+    console.print(_make_points_table(graded))
 
     _print_headline(console, 3, "What each student reads")
     for student in graded:
-        _show_reading(console, student)
+        _print_reports_of_student(console, student)
 
     _print_headline(
         console,
@@ -236,7 +236,7 @@ def run_demo(out: Path, root: Path, console: Console) -> None:
         console.print(Text.assemble((f"{what:<46}", ""), (where, "bold")), soft_wrap=True)
 
 
-def _clear(out: Path) -> None:
+def _clear_demo_folder(out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         if not (out / MARKER).exists():
             raise DemoError(f"{out} is in use by something else than a demo; choose another folder with --out")
@@ -260,7 +260,7 @@ def _show_progress(console: Console, status: object, words: str) -> None:
         console.print(words)
 
 
-def _make_table(graded: list[Graded]) -> Table:
+def _make_points_table(graded: list[Graded]) -> Table:
     """Points: a row for every exercise and a column for every student, which fits a terminal of 80 columns."""
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column("points")
@@ -272,7 +272,7 @@ def _make_table(graded: list[Graded]) -> Table:
     return table
 
 
-def _show_reading(console: Console, student: Graded) -> None:
+def _print_reports_of_student(console: Console, student: Graded) -> None:
     console.print(f"\n[bold]{student.student}[/bold] ({student.handed_in})")
     for report in student.reports:
         console.print(Text(indent(render_text(make_graded_report(report)), "  ")), soft_wrap=True)

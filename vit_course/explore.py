@@ -74,14 +74,14 @@ class _Patches:
         self.numbers.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, 1.14), ncols=3)
 
     def update(self, patch_size: int, row: int, column: int) -> str:
-        tokens = _check_tokens(self.patchify(self.image[None], patch_size), patch_size)
+        tokens = _check_patch_tokens(self.patchify(self.image[None], patch_size), patch_size)
         columns = SIDE // patch_size
         at = row // patch_size, column // patch_size
         token = at[0] * columns + at[1]
-        self._draw_cuts(patch_size, at)
+        self._draw_patch_borders(patch_size, at)
         pixels = tokens.reshape(-1, 3, patch_size, patch_size)
-        self.grid.images[0].set_data(_tile(pixels, columns))
-        self.patch.images[0].set_data(_tile(pixels[token, None], 1))
+        self.grid.images[0].set_data(_tile_patches(pixels, columns))
+        self.patch.images[0].set_data(_tile_patches(pixels[token, None], 1))
         for channel, line in enumerate(self.lines):
             places = range(channel * patch_size**2, (channel + 1) * patch_size**2)
             line.set_data(places, tokens[token, places.start : places.stop].numpy())
@@ -94,7 +94,7 @@ class _Patches:
             f"patch row {at[0]}, patch column {at[1]}."
         )
 
-    def _draw_cuts(self, patch_size: int, at: tuple[int, int]) -> None:
+    def _draw_patch_borders(self, patch_size: int, at: tuple[int, int]) -> None:
         places = [place - 0.5 for place in range(patch_size, SIDE, patch_size)]
         down = [((place, -0.5), (place, SIDE - 0.5)) for place in places]
         self.cuts.set_segments(down + [(start[::-1], end[::-1]) for start, end in down])
@@ -104,14 +104,14 @@ class _Patches:
 
 def _crop_square(picture: Tensor) -> Tensor:
     """The middle square of (channels, height, width): (3, SIDE, SIDE) float in [0, 1]."""
-    image = plots.as_pictures(picture)[0].permute(2, 0, 1)  # (3, height, width)
+    image = plots.convert_to_pictures(picture)[0].permute(2, 0, 1)  # (3, height, width)
     side = min(image.shape[1:])
     top, left = (image.shape[1] - side) // 2, (image.shape[2] - side) // 2
     image = image[:, top : top + side, left : left + side]
     return F.interpolate(image[None], size=(SIDE, SIDE), mode="area" if side >= SIDE else "nearest")[0]
 
 
-def _check_tokens(patches: Any, patch_size: int) -> Tensor:
+def _check_patch_tokens(patches: Any, patch_size: int) -> Tensor:
     """Return what a patchify made of one image: (tokens, 3 * patch_size**2)."""
     wanted = (1, (SIDE // patch_size) ** 2, 3 * patch_size**2)
     if not isinstance(patches, Tensor) or tuple(patches.shape) != wanted:
@@ -120,10 +120,10 @@ def _check_tokens(patches: Any, patch_size: int) -> Tensor:
     return patches[0].detach().float().cpu()
 
 
-def _tile(pixels: Tensor, columns: int) -> Any:
+def _tile_patches(pixels: Tensor, columns: int) -> Any:
     """Patches (tokens, 3, patch_size, patch_size), row by row, as one image (height, width, 3) of uint8."""
     tiles = pixels.unflatten(0, (-1, columns)).permute(0, 3, 1, 4, 2)  # (rows, P, columns, P, 3)
-    return _convert_to_eight_bits(tiles.flatten(2, 3).flatten(0, 1))
+    return _convert_to_uint8(tiles.flatten(2, 3).flatten(0, 1))
 
 
 def explore_positions(tables: Mapping[str, Tensor], grid_size: tuple[int, int]) -> Interactive:
@@ -162,7 +162,7 @@ class _Positions:
             self.images.append(axes.imshow(similarity[0, 0].numpy(), cmap=plots.SEQUENTIAL, vmin=least, vmax=1))
             self.frames.append(_draw_frame(axes, plots.INK))
             axes.set_title(f"{name}: dark {least:.2f}, bright 1", fontsize=9)
-            _count_patches(axes)
+            _style_patch_axes(axes)
 
     def update(self, row: int, column: int) -> str:
         said = []
@@ -171,7 +171,7 @@ class _Positions:
             frame.set_xy((column - 0.5, row - 0.5))
             others = similarity[row, column].clone()
             others[row, column] = -math.inf
-            said.append(f"{name}: {_describe_brightest(others)}")
+            said.append(f"{name}: {_describe_largest_value(others)}")
         return f"Position of the patch in row {row}, column {column}. Most similar among the others: {'; '.join(said)}."
 
 
@@ -255,7 +255,7 @@ def explore_attention(
         ValueError: there is no block, or the sizes do not fit together.
     """
     rows, columns = grid_size
-    drawn = _Attention(picture, _split_by_block(weights, grid_size), grid_size, rollout)
+    drawn = _Attention(picture, _split_weights_by_block(weights, grid_size), grid_size, rollout)
     queries, when = ["patch"], None
     if weights[0].shape[-1] > rows * columns:
         queries, when = ["patch", "class token"], ("query", "patch")
@@ -286,9 +286,11 @@ class _Attention:
     ) -> None:
         self.blocks, self.grid_size = blocks, grid_size
         self.rollout, self.rolled = rollout, dict[int, Tensor]()
-        pixels = _shrink(picture)
+        pixels = _shrink_picture(picture)
         height, width = pixels.shape[:2]
-        dark, bright = (255 * plots.lit(pixels, torch.full((height, width), light)).numpy() for light in (0.0, 1.0))
+        dark, bright = (
+            255 * plots.shine_light_on(pixels, torch.full((height, width), light)).numpy() for light in (0.0, 1.0)
+        )
         self.dark, self.glow = dark, bright - dark
         self.row_of = torch.arange(height) * grid_size[0] // height
         self.column_of = torch.arange(width) * grid_size[1] // width
@@ -305,7 +307,7 @@ class _Attention:
         of_block = self.blocks[block]
         raw = of_block.mean(dim=0) if head == MEAN else of_block[min(head, len(of_block) - 1)]
         token = 0 if query == "class token" else row * columns + column - rows * columns
-        looks = torch.lerp(raw[token], self._roll_out(block)[token], share / 100) if share else raw[token]
+        looks = torch.lerp(raw[token], self._compute_rollout(block)[token], share / 100) if share else raw[token]
         looks = looks[-rows * columns :].reshape(self.grid_size)
         light = (looks / looks.max().clamp_min(1e-12)).numpy()[self.row_of][:, self.column_of, None]
         self.lit.images[0].set_data((self.dark + light * self.glow).astype("uint8"))
@@ -318,9 +320,9 @@ class _Attention:
             kind = f"rollout through block {block}" if share == 100 else f"{kind}, {share} % of the way to rollout"
         self.lit.set_title(kind, fontsize=9)
         label = f"Query patch row {row}, column {column}" if query == "patch" else "Query: the class token"
-        return f"{label}; {kind}. It looks most at {_describe_brightest(looks)}."
+        return f"{label}; {kind}. It looks most at {_describe_largest_value(looks)}."
 
-    def _roll_out(self, block: int) -> Tensor:
+    def _compute_rollout(self, block: int) -> Tensor:
         """Rollout through this block: (tokens, tokens)."""
         if block not in self.rolled:
             tokens = self.blocks[0].shape[-1]
@@ -332,7 +334,7 @@ class _Attention:
         return self.rolled[block]
 
 
-def _split_by_block(weights: Sequence[Tensor], grid_size: tuple[int, int]) -> list[Tensor]:
+def _split_weights_by_block(weights: Sequence[Tensor], grid_size: tuple[int, int]) -> list[Tensor]:
     """For each block (num_heads, tokens, tokens) on the CPU."""
     rows, columns = grid_size
     if not weights:
@@ -346,9 +348,9 @@ def _split_by_block(weights: Sequence[Tensor], grid_size: tuple[int, int]) -> li
     return [layer[0].detach().float().cpu() for layer in weights]
 
 
-def _shrink(picture: Tensor, largest: int = 192) -> Tensor:
+def _shrink_picture(picture: Tensor, largest: int = 192) -> Tensor:
     """(height, width, 3) in [0, 1], no side above `largest`."""
-    pixels = plots.as_pictures(picture)[0]
+    pixels = plots.convert_to_pictures(picture)[0]
     height, width = pixels.shape[:2]
     scale = largest / max(height, width)
     if scale >= 1:
@@ -357,7 +359,7 @@ def _shrink(picture: Tensor, largest: int = 192) -> Tensor:
     return F.interpolate(pixels.permute(2, 0, 1)[None], size=size, mode="area")[0].permute(1, 2, 0)
 
 
-def _convert_to_eight_bits(pixels: Tensor) -> Any:
+def _convert_to_uint8(pixels: Tensor) -> Any:
     """Floats in [0, 1], a little over- and undershoot cut off, as an array of uint8, which is drawn faster."""
     return (255 * pixels).clamp(0, 255).to(torch.uint8).numpy()
 
@@ -367,11 +369,11 @@ def _draw_on_patches(axes: Axes, pixels: Tensor, grid_size: tuple[int, int]) -> 
     rows, columns = grid_size
     aspect = pixels.shape[0] / pixels.shape[1] * columns / rows
     extent = (-0.5, columns - 0.5, rows - 0.5, -0.5)
-    axes.imshow(_convert_to_eight_bits(pixels), extent=extent, interpolation="nearest", aspect=aspect)
-    _count_patches(axes)
+    axes.imshow(_convert_to_uint8(pixels), extent=extent, interpolation="nearest", aspect=aspect)
+    _style_patch_axes(axes)
 
 
-def _count_patches(axes: Axes) -> None:
+def _style_patch_axes(axes: Axes) -> None:
     axes.tick_params(length=0, labelsize=7)
     axes.set_frame_on(False)
     axes.locator_params(integer=True, nbins=6)
@@ -384,7 +386,7 @@ def _draw_frame(axes: Axes, color: str) -> Any:
     return axes.add_patch(Rectangle((-0.5, -0.5), 1, 1, fill=False, edgecolor=color, linewidth=2.5, zorder=3))
 
 
-def _describe_brightest(values: Tensor) -> str:
+def _describe_largest_value(values: Tensor) -> str:
     """The place and the value of the largest of (rows, columns)."""
     row, column = divmod(int(values.argmax()), values.shape[1])
     return f"row {row}, column {column} ({values.max():.2f})"

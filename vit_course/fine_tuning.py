@@ -80,14 +80,14 @@ def linear_probe(features: Tensor, labels: Tensor, num_classes: int, weight_deca
     nn.init.zeros_(probe.bias)
     optimizer = torch.optim.LBFGS(probe.parameters(), max_iter=LBFGS_STEPS, line_search_fn="strong_wolfe")
 
-    def loss() -> Tensor:
+    def compute_loss() -> Tensor:
         optimizer.zero_grad()
         penalty = weight_decay / 2 * probe.weight.square().sum()
         objective = F.cross_entropy(probe(features), labels) + penalty
         objective.backward()
         return objective
 
-    optimizer.step(loss)
+    optimizer.step(compute_loss)
     return probe
 
 

@@ -30,9 +30,9 @@ def initialise(model: VisionTransformer) -> None:
     config = model.config
     cut = config.initialisation == "truncated_normal"
     if model.positions is not None and config.positions == "learned":
-        _normal(model.positions, config.position_std, cut)
+        _fill_with_normal(model.positions, config.position_std, cut)
     if cut:
-        _initialise_alike(model)
+        _initialise_every_layer_alike(model)
         return
     _initialise_by_fan_in(model.patch_embedding.projection)
     for block in model.blocks:
@@ -44,43 +44,43 @@ def initialise(model: VisionTransformer) -> None:
     for linear in hidden:
         _initialise_by_fan_in(linear)
     nn.init.zeros_(last.weight)
-    _zero(last.bias)
+    _fill_with_zeros(last.bias)
 
 
-def _initialise_alike(model: VisionTransformer) -> None:
+def _initialise_every_layer_alike(model: VisionTransformer) -> None:
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Conv2d):
-            _normal(module.weight, std=0.02, cut=True)
-            _zero(module.bias)
+            _fill_with_normal(module.weight, std=0.02, cut=True)
+            _fill_with_zeros(module.bias)
     if model.class_token is not None:
-        _normal(model.class_token, std=0.02, cut=True)
+        _fill_with_normal(model.class_token, std=0.02, cut=True)
 
 
 def _initialise_attention(attention: MultiHeadSelfAttention, after_paper: bool) -> None:
     qkv, projection = attention.qkv, attention.projection
     for part in qkv.weight.chunk(3) if after_paper else (qkv.weight,):
         nn.init.xavier_uniform_(part)
-    _zero(qkv.bias)
+    _fill_with_zeros(qkv.bias)
     if after_paper:
         nn.init.xavier_uniform_(projection.weight)
     else:
         projection.reset_parameters()
-    _zero(projection.bias)
+    _fill_with_zeros(projection.bias)
 
 
 def _initialise_by_fan_in(layer: nn.Linear | nn.Conv2d) -> None:
     fan_in = layer.weight[0].numel()
     nn.init.trunc_normal_(layer.weight, std=math.sqrt(1 / fan_in))
-    _zero(layer.bias)
+    _fill_with_zeros(layer.bias)
 
 
-def _normal(tensor: Tensor, std: float, cut: bool) -> None:
+def _fill_with_normal(tensor: Tensor, std: float, cut: bool) -> None:
     if cut:
         nn.init.trunc_normal_(tensor, std=std, a=-2 * std, b=2 * std)
     else:
         nn.init.normal_(tensor, std=std)
 
 
-def _zero(bias: Tensor | None) -> None:
+def _fill_with_zeros(bias: Tensor | None) -> None:
     if bias is not None:
         nn.init.zeros_(bias)

@@ -155,7 +155,7 @@ class Interactive:
             controls[control.name], box = _make_widget(control)
             boxes.append(box)
 
-        def show() -> None:
+        def update_picture_and_controls() -> None:
             picture.value = style + self.picture_html()
             sentence.value = f'<p role="status" style="line-height: 1.4">{html.escape(self.sentence)}</p>'
             for control in self._controls:
@@ -166,8 +166,8 @@ class Interactive:
         for name, each in controls.items():
             each.value = self.settings[name]
             each.observe(lambda change, name=name: self.move(**{name: change["new"]}), "value")
-        self._listeners.append(show)
-        show()
+        self._listeners.append(update_picture_and_controls)
+        update_picture_and_controls()
         row = ipywidgets.Box(boxes, layout=ipywidgets.Layout(flex_flow="row wrap"))
         return ipywidgets.VBox([row, sentence, picture])
 

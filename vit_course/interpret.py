@@ -45,7 +45,7 @@ def attention_rollout(weights: Sequence[Tensor]) -> Tensor:
     """
     if len(weights) == 0:
         raise ValueError("attention_rollout needs the weights of at least one layer")
-    _expect_alike(weights)
+    _check_attention_shapes(weights)
     itself = torch.eye(weights[0].shape[-1], dtype=weights[0].dtype, device=weights[0].device)
     rollout = itself.expand(len(weights[0]), -1, -1)  # (batch, tokens, tokens)
     for layer in weights:
@@ -54,7 +54,7 @@ def attention_rollout(weights: Sequence[Tensor]) -> Tensor:
     return rollout
 
 
-def _expect_alike(weights: Sequence[Tensor]) -> None:
+def _check_attention_shapes(weights: Sequence[Tensor]) -> None:
     first = weights[0]
     for number, layer in enumerate(weights):
         if layer.ndim != 4 or layer.shape[-1] != layer.shape[-2]:
@@ -82,7 +82,7 @@ def mean_attention_distance(weights: Tensor, grid_size: tuple[int, int], patch_s
     """
     patches = patch_weights(weights, grid_size)
     shares = patches / patches.sum(dim=-1, keepdim=True)
-    distances = patch_size * _distances(grid_size).to(weights)  # (num_patches, num_patches)
+    distances = patch_size * _measure_patch_distances(grid_size).to(weights)  # (num_patches, num_patches)
     return (shares * distances).sum(dim=-1).mean(dim=(0, 2))
 
 
@@ -102,7 +102,7 @@ def patch_weights(weights: Tensor, grid_size: tuple[int, int]) -> Tensor:
     return weights[..., -num_patches:, -num_patches:]
 
 
-def _distances(grid_size: tuple[int, int]) -> Tensor:
+def _measure_patch_distances(grid_size: tuple[int, int]) -> Tensor:
     """(num_patches, num_patches) euclidean distances between patches, in patches."""
     rows, columns = grid_size
     places = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).double()  # (num_patches, 2)

@@ -107,10 +107,10 @@ def rotary_2d(query: Tensor, key: Tensor, grid_size: tuple[int, int]) -> tuple[T
     places = torch.cartesian_prod(row, column)  # (num_patches, 2)
     angles = (places[:, :, None] * frequencies).flatten(1)  # (num_patches, head_dim / 2)
     angles = F.pad(angles, (0, 0, tokens - rows * columns, 0))  # (tokens, head_dim / 2): those in front stay at 0
-    return _turn(query, angles), _turn(key, angles)
+    return _rotate_pairs(query, angles), _rotate_pairs(key, angles)
 
 
-def _turn(x: Tensor, angles: Tensor) -> Tensor:
+def _rotate_pairs(x: Tensor, angles: Tensor) -> Tensor:
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     a, b = x[..., ::2], x[..., 1::2]
     return torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)

@@ -62,7 +62,7 @@ def new_figure(width: float, height: float) -> Figure:
     return _make_figure_class()(figsize=(width, height), facecolor=BACKGROUND, layout="constrained")
 
 
-def as_pictures(images: Tensor) -> Tensor:
+def convert_to_pictures(images: Tensor) -> Tensor:
     """Images as matplotlib wants them.
 
     Args:
@@ -88,7 +88,7 @@ def as_pictures(images: Tensor) -> Tensor:
     return images.float().clamp(0, 1).expand(-1, 3, -1, -1).permute(0, 2, 3, 1)
 
 
-def mosaic(tiles: Tensor, gap: int) -> Tensor:
+def arrange_tiles(tiles: Tensor, gap: int) -> Tensor:
     """Tiles side by side with gaps of NaN: (rows, columns, h, w) → (rows·(h+gap)−gap, columns·(w+gap)−gap)."""
     framed = F.pad(tiles, (gap, 0, gap, 0), value=torch.nan)  # (rows, columns, gap + h, gap + w)
     return framed.transpose(1, 2).flatten(2).flatten(0, 1)[gap:, gap:]
@@ -116,12 +116,12 @@ def number_tiles(axes: Axes, rows: int, columns: int, pitch: int) -> None:
         axes.annotate(str(token), (column * pitch - 0.5, row * pitch - 0.5), (2, -2), **style)
 
 
-def label_centers(axis: Axis, count: int, pitch: int) -> None:
+def label_tile_centers(axis: Axis, count: int, pitch: int) -> None:
     """Write 0, 1, 2, ... at the centers of `count` tiles of `count` pixels each, which lie `pitch` apart."""
     axis.set_ticks([tile * pitch + (count - 1) / 2 for tile in range(count)], [str(tile) for tile in range(count)])
 
 
-def lit(picture: Tensor, light: Tensor) -> Tensor:
+def shine_light_on(picture: Tensor, light: Tensor) -> Tensor:
     """A picture (height, width, 3) in dark gray, amber where `light` (height, width) in [0, 1] falls."""
     gray = picture.mean(-1, keepdim=True)
     amber = torch.tensor(AMBER) * (0.55 + 0.45 * gray)
@@ -139,7 +139,7 @@ def draw_curves(axes: Axes, train: Sequence[float], validation: Sequence[float],
     axes.grid(color=GRAY, alpha=0.2)
 
 
-def write_values(axes: Axes, picture: AxesImage, matrix: Tensor) -> None:
+def write_matrix_values(axes: Axes, picture: AxesImage, matrix: Tensor) -> None:
     """Write each number of (rows, columns) into its cell, dark on light and light on dark."""
     whole = bool((matrix == matrix.round()).all())
     colors = picture.to_rgba(matrix.numpy())  # (rows, columns, 4)
@@ -176,7 +176,7 @@ def show_images(images: Tensor, titles: Sequence[str] | None = None, columns: in
     Raises:
         ValueError: for another shape, or another number of titles.
     """
-    pictures = as_pictures(images)
+    pictures = convert_to_pictures(images)
     if titles is not None and len(titles) != len(pictures):
         raise ValueError(f"{len(titles)} titles for {len(pictures)} images")
     columns = min(columns, len(pictures))
@@ -214,10 +214,10 @@ def show_patches(patches: Tensor, grid_size: tuple[int, int], channels: int = 3,
     patch_size = math.isqrt(patches.shape[1] // channels)
     if channels * patch_size**2 != patches.shape[1]:
         raise ValueError(f"patch_dim {patches.shape[1]} is not {channels} channels times a square")
-    pictures = as_pictures(patches.reshape(-1, channels, patch_size, patch_size))
+    pictures = convert_to_pictures(patches.reshape(-1, channels, patch_size, patch_size))
     opaque = F.pad(pictures, (0, 1), value=1.0).unflatten(0, grid_size)  # (rows, columns, P, P, 4)
     gap = max(1, patch_size // 8)
-    picture = torch.stack([mosaic(channel, gap) for channel in opaque.unbind(-1)], dim=-1).nan_to_num(0.0)
+    picture = torch.stack([arrange_tiles(channel, gap) for channel in opaque.unbind(-1)], dim=-1).nan_to_num(0.0)
     scale = 6 / max(picture.shape[:2])
     figure = new_figure(picture.shape[1] * scale, picture.shape[0] * scale)
     axes = figure.subplots()
@@ -287,7 +287,7 @@ def draw_matrix(
     axes.set_xticks(range(0, columns, math.ceil(columns / 16)))
     axes.set_yticks(range(0, rows, math.ceil(rows / 16)))
     if matrix.numel() <= 100 if values is None else values:
-        write_values(axes, picture, matrix)
+        write_matrix_values(axes, picture, matrix)
     return picture
 
 
@@ -329,8 +329,8 @@ def show_attention(
     Raises:
         ValueError: when the sizes do not fit together.
     """
-    pictures = as_pictures(images)
-    maps = _attention_maps(weights if weights.ndim == 4 else weights[None], grid_size)
+    pictures = convert_to_pictures(images)
+    maps = _compute_attention_maps(weights if weights.ndim == 4 else weights[None], grid_size)
     batch, num_heads = maps.shape[:2]
     if batch != len(pictures):
         raise ValueError(f"attention weights of {batch} images for {len(pictures)} images")
@@ -343,12 +343,12 @@ def show_attention(
         draw_picture(line[0], pictures[row])
         line[0].set_ylabel("" if titles is None else titles[row], fontsize=9)
         for head, axes in enumerate(line[1:]):
-            draw_picture(axes, lit(pictures[row], light[row, head]))
+            draw_picture(axes, shine_light_on(pictures[row], light[row, head]))
             axes.set_title(f"head {head}" if row == 0 else "", fontsize=9)
     return figure
 
 
-def _attention_maps(weights: Tensor, grid_size: tuple[int, int]) -> Tensor:
+def _compute_attention_maps(weights: Tensor, grid_size: tuple[int, int]) -> Tensor:
     """Attention to the patches, from the class token if there is one, or the mean over all queries.
 
     Args:
@@ -386,13 +386,13 @@ def show_position_similarity(positions: Tensor, grid_size: tuple[int, int]) -> F
     table = F.normalize(table[-rows * columns :], dim=-1)
     similarity = (table @ table.T).reshape(rows, columns, rows, columns)
     gap = max(1, round(max(rows, columns) / 8))
-    picture = mosaic(similarity, gap)
+    picture = arrange_tiles(similarity, gap)
     figure = new_figure(6.6, max(2.5, 1 + 5.2 * picture.shape[0] / picture.shape[1]))
     axes = figure.subplots()
     drawn = axes.imshow(picture.numpy(), cmap=SEQUENTIAL, vmin=similarity.min().item(), vmax=1)
     axes.set_frame_on(False)
-    label_centers(axes.xaxis, columns, columns + gap)
-    label_centers(axes.yaxis, rows, rows + gap)
+    label_tile_centers(axes.xaxis, columns, columns + gap)
+    label_tile_centers(axes.yaxis, rows, rows + gap)
     axes.tick_params(length=0)
     axes.set(xlabel="column of the patch", ylabel="row of the patch")
     figure.colorbar(drawn, ax=axes, shrink=0.9, label="cosine similarity").outline.set_visible(False)

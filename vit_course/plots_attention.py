@@ -36,8 +36,8 @@ def show_every_head(image: Tensor, maps: Sequence[Tensor]) -> Figure:
     """
     if len(maps) == 0:
         raise ValueError("there is no block to show")
-    picture = _as_picture(image)
-    lights = [_shine_light(each, picture) for each in maps]
+    picture = _convert_to_picture(image)
+    lights = [_resize_maps_to_light(each, picture) for each in maps]
     num_heads = max(map(len, lights))
     height, width = picture.shape[:2]
     cell = min(1.7, 9 / (1 + num_heads))
@@ -50,7 +50,7 @@ def show_every_head(image: Tensor, maps: Sequence[Tensor]) -> Figure:
             plots.draw_picture(line[0], picture)
         line[0].set_ylabel(f"block {block}", fontsize=9)
         for head, light in enumerate(lights[block]):
-            plots.draw_picture(line[1 + head], plots.lit(picture, light))
+            plots.draw_picture(line[1 + head], plots.shine_light_on(picture, light))
             line[1 + head].set_title(f"head {head}" if block == 0 else "", fontsize=9)
     return figure
 
@@ -66,9 +66,12 @@ def show_maps(image: Tensor, maps: Mapping[str, Tensor], columns: int = 6) -> Fi
     Raises:
         ValueError: a map is negative or of another shape, or the image is none.
     """
-    picture = _as_picture(image)
+    picture = _convert_to_picture(image)
     pictures = [("", picture)]
-    pictures += [(title, plots.lit(picture, _shine_light(each[None], picture)[0])) for title, each in maps.items()]
+    pictures += [
+        (title, plots.shine_light_on(picture, _resize_maps_to_light(each[None], picture)[0]))
+        for title, each in maps.items()
+    ]
     columns = min(columns, len(pictures))
     lines = math.ceil(len(pictures) / columns)
     cell = min(2.4, 9 / columns)
@@ -94,7 +97,7 @@ def show_lit(images: Tensor, maps: Tensor, titles: Sequence[str]) -> Figure:
     Raises:
         ValueError: there are not as many maps and titles as images, or a map is negative.
     """
-    pictures = plots.as_pictures(images)
+    pictures = plots.convert_to_pictures(images)
     if not len(pictures) == len(maps) == len(titles):
         raise ValueError(f"{len(pictures)} images, {len(maps)} maps and {len(titles)} titles")
     height, width = pictures.shape[1:3]
@@ -104,7 +107,9 @@ def show_lit(images: Tensor, maps: Tensor, titles: Sequence[str]) -> Figure:
     for number, picture in enumerate(pictures):
         plots.draw_picture(above[number], picture)
         above[number].set_title(titles[number], fontsize=9)
-        plots.draw_picture(below[number], plots.lit(picture, _shine_light(maps[number, None], picture)[0]))
+        plots.draw_picture(
+            below[number], plots.shine_light_on(picture, _resize_maps_to_light(maps[number, None], picture)[0])
+        )
     return figure
 
 
@@ -125,7 +130,7 @@ def save_every_head(image: Tensor, maps: Sequence[Tensor], folder: Path | str) -
     """
     from matplotlib.image import imsave
 
-    picture = _as_picture(image)
+    picture = _convert_to_picture(image)
     enlarged = math.ceil(224 / max(picture.shape[:2]))  # a picture of 32 pixels is too small to look at
     picture = picture.repeat_interleave(enlarged, 0).repeat_interleave(enlarged, 1)
     folder, written = Path(folder), []
@@ -134,9 +139,9 @@ def save_every_head(image: Tensor, maps: Sequence[Tensor], folder: Path | str) -
     except OSError as error:
         raise CannotWriteError(f"cannot make the folder {folder}: {error.strerror}. Choose another place") from error
     for block, of_heads in enumerate(maps):
-        for head, light in enumerate(_shine_light(of_heads, picture)):
+        for head, light in enumerate(_resize_maps_to_light(of_heads, picture)):
             path = folder / f"block_{block}_head_{head}.png"
-            imsave(png := io.BytesIO(), plots.lit(picture, light).clamp(0, 1).numpy(), format="png")
+            imsave(png := io.BytesIO(), plots.shine_light_on(picture, light).clamp(0, 1).numpy(), format="png")
             write_atomically(path, png.getvalue())
             written.append(path)
     return written
@@ -198,14 +203,14 @@ def show_filters(filters: Tensor, titles: Sequence[str] | None = None, columns: 
     return show_images(0.5 + 0.5 * filters / largest, titles, columns)
 
 
-def _as_picture(image: Tensor) -> Tensor:
+def _convert_to_picture(image: Tensor) -> Tensor:
     """(height, width, 3) in [0, 1]."""
     if image.ndim != 3:
         raise ValueError(f"one image (channels, height, width) is needed, not {tuple(image.shape)}")
-    return plots.as_pictures(image)[0]
+    return plots.convert_to_pictures(image)[0]
 
 
-def _shine_light(maps: Tensor, picture: Tensor) -> Tensor:
+def _resize_maps_to_light(maps: Tensor, picture: Tensor) -> Tensor:
     """Maps (count, rows, columns) as light in [0, 1] on every pixel: (count, height, width)."""
     if maps.ndim != 3:
         raise ValueError(f"maps must be (num_heads, rows, columns), not {tuple(maps.shape)}")

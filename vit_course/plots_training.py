@@ -43,8 +43,8 @@ def plot_runs(runs: Sequence[Curves], title: str = "") -> Figure:
     if title:
         figure.suptitle(title, color=plots.INK)
     left, right = figure.subplots(1, 2)
-    _draw(left, runs, epochs, "loss", lambda run: (run.train_loss, run.validation_loss))
-    _draw(
+    _draw_mean_curves(left, runs, epochs, "loss", lambda run: (run.train_loss, run.validation_loss))
+    _draw_mean_curves(
         right,
         runs,
         epochs,
@@ -78,13 +78,13 @@ def show_confusions(
         raise ValueError(f"a matrix {tuple(matrix.shape)} with {len(classes)} names of classes")
     figure = plots.new_figure(11.5, 5.4)
     if not worst:
-        _draw_matrix(figure.subplots(), matrix, classes)
+        _draw_confusion_matrix(figure.subplots(), matrix, classes)
         return figure
     left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.15, 1)).ravel()
     for part in (left, right):
         part.set_facecolor(plots.BACKGROUND)
-    _draw_matrix(left.subplots(), matrix, classes)
-    _draw_mistakes(right, classes, worst, images, per_row)
+    _draw_confusion_matrix(left.subplots(), matrix, classes)
+    _draw_confused_images(right, classes, worst, images, per_row)
     return figure
 
 
@@ -92,7 +92,7 @@ def _convert_to_percent(shares: Sequence[float]) -> list[float]:
     return [100 * share for share in shares]
 
 
-def _draw(
+def _draw_mean_curves(
     axes: Axes,
     runs: Sequence[Curves],
     epochs: int,
@@ -109,7 +109,7 @@ def _draw(
             axes.fill_between(range(1, epochs + 1), low, high, color=color, alpha=0.2, linewidth=0)
 
 
-def _draw_matrix(axes: Axes, matrix: Tensor, classes: Sequence[str]) -> None:
+def _draw_confusion_matrix(axes: Axes, matrix: Tensor, classes: Sequence[str]) -> None:
     mistakes = matrix.detach().cpu().double()
     right = mistakes.diagonal().sum().item() / max(1.0, mistakes.sum().item())
     mistakes.fill_diagonal_(torch.nan)
@@ -123,7 +123,7 @@ def _draw_matrix(axes: Axes, matrix: Tensor, classes: Sequence[str]) -> None:
     axes.figure.colorbar(drawn, ax=axes, shrink=0.8, label="images").outline.set_visible(False)
 
 
-def _draw_mistakes(
+def _draw_confused_images(
     figure: SubFigure, classes: Sequence[str], worst: Sequence[Confusion], images: Tensor, per_row: int
 ) -> None:
     """One row for each confusion: what it is, and the first `per_row` of its pictures."""
@@ -131,7 +131,7 @@ def _draw_mistakes(
     for confusion, row in zip(worst, rows, strict=True):
         line = row.subplots(1, per_row, squeeze=False)[0]
         shown = confusion.images[:per_row]
-        pictures = plots.as_pictures(images[list(shown)].cpu())
+        pictures = plots.convert_to_pictures(images[list(shown)].cpu())
         for axes, picture in zip(line, pictures, strict=False):
             plots.draw_picture(axes, picture)
         for axes in line[len(shown) :]:

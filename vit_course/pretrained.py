@@ -95,12 +95,12 @@ def to_torchvision(model: VisionTransformer) -> dict[str, Tensor]:
     if isinstance(projection, nn.Linear):
         convolution = conv_from_linear(projection, config.in_channels, config.patch_size)
         state["patch_embedding.projection.weight"] = convolution.weight.detach()
-    return _rename(state, tuple((ours, theirs) for theirs, ours in _list_torchvision_names(two_linears)))
+    return _rename_tensors(state, tuple((ours, theirs) for theirs, ours in _list_torchvision_names(two_linears)))
 
 
 def from_torchvision(state: State) -> dict[str, Tensor]:
     """A torchvision state dict under our names; the head becomes ``head``, or ``head.0`` and ``head.2``."""
-    return _rename(state, _list_torchvision_names(two_linears="heads.pre_logits.weight" in state))
+    return _rename_tensors(state, _list_torchvision_names(two_linears="heads.pre_logits.weight" in state))
 
 
 def from_timm(state: State) -> dict[str, Tensor]:
@@ -111,12 +111,12 @@ def from_timm(state: State) -> dict[str, Tensor]:
     """
     if "fc_norm.weight" in state:
         raise ValueError("this timm model normalizes after pooling; build it with fc_norm=False to fit ours")
-    return _rename(state, _TIMM)
+    return _rename_tensors(state, _TIMM)
 
 
 def from_transformers(state: State) -> dict[str, Tensor]:
     """The state dict of transformers' ``ViTForImageClassification`` under our names."""
-    renamed = _rename(state, _TRANSFORMERS)
+    renamed = _rename_tensors(state, _TRANSFORMERS)
     for name in [name for name in renamed if ".attention.query." in name]:
         parts = [name.replace("query", part) for part in ("query", "key", "value")]
         if renamed.keys() >= set(parts):
@@ -232,15 +232,15 @@ def _list_torchvision_names(two_linears: bool) -> Names:
     return _TORCHVISION + (_TORCHVISION_TWO_LINEARS if two_linears else _TORCHVISION_HEAD)
 
 
-def _rename(state: State, names: Names) -> dict[str, Tensor]:
+def _rename_tensors(state: State, names: Names) -> dict[str, Tensor]:
     rules = [
         (re.compile(re.escape(old).replace(r"\{n\}", r"(\d+)") + r"(?=\.|$)"), new.replace("{n}", r"\1"))
         for old, new in names
     ]
-    return {_rename_key(name, rules): tensor for name, tensor in state.items()}
+    return {_rename_tensor(name, rules): tensor for name, tensor in state.items()}
 
 
-def _rename_key(name: str, rules: list[tuple[re.Pattern[str], str]]) -> str:
+def _rename_tensor(name: str, rules: list[tuple[re.Pattern[str], str]]) -> str:
     for beginning, replacement in rules:
         if match := beginning.match(name):
             return match.expand(replacement) + name[match.end() :]

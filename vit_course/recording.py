@@ -40,46 +40,48 @@ def record(model: nn.Module, images: Tensor) -> Stages:
         stages["class_token"] = torch.cat([*class_tokens, patches], dim=1)
 
     with ExitStack() as hooks:
-        for hook in (_keep_output(stages, "patch_embedding"), prepend_class_token):
+        for hook in (_make_output_recorder(stages, "patch_embedding"), prepend_class_token):
             hooks.enter_context(parts.patch_embedding.register_forward_hook(hook))
         first = parts.blocks[0] if len(parts.blocks) else parts.norm
-        hooks.enter_context(first.register_forward_pre_hook(_keep_input(stages, "embedding")))
+        hooks.enter_context(first.register_forward_pre_hook(_make_input_recorder(stages, "embedding")))
         for number, block in enumerate(parts.blocks):
             name = f"blocks.{number}"
-            hooks.enter_context(block.attention.register_forward_pre_hook(_ask_for_weights, with_kwargs=True))
-            hooks.enter_context(block.attention.register_forward_hook(_keep_weights(stages, f"{name}.attention")))
-            hooks.enter_context(block.mlp.register_forward_hook(_keep_output(stages, f"{name}.mlp")))
-            hooks.enter_context(block.register_forward_hook(_keep_output(stages, f"{name}.output")))
-        hooks.enter_context(parts.norm.register_forward_hook(_keep_output(stages, "norm")))
-        hooks.enter_context(parts.head.register_forward_pre_hook(_keep_input(stages, "pooled")))
+            hooks.enter_context(block.attention.register_forward_pre_hook(_request_attention_weights, with_kwargs=True))
+            hooks.enter_context(
+                block.attention.register_forward_hook(_make_weights_recorder(stages, f"{name}.attention"))
+            )
+            hooks.enter_context(block.mlp.register_forward_hook(_make_output_recorder(stages, f"{name}.mlp")))
+            hooks.enter_context(block.register_forward_hook(_make_output_recorder(stages, f"{name}.output")))
+        hooks.enter_context(parts.norm.register_forward_hook(_make_output_recorder(stages, "norm")))
+        hooks.enter_context(parts.head.register_forward_pre_hook(_make_input_recorder(stages, "pooled")))
         stages["logits"] = model(images)
     return stages
 
 
-def _keep_input(stages: Stages, name: str) -> Callable[[nn.Module, Any], None]:
-    def hook(module: nn.Module, inputs: Any) -> None:
+def _make_input_recorder(stages: Stages, name: str) -> Callable[[nn.Module, Any], None]:
+    def record_input(module: nn.Module, inputs: Any) -> None:
         stages[name] = inputs[0]
 
-    return hook
+    return record_input
 
 
-def _keep_output(stages: Stages, name: str) -> Callable[[nn.Module, Any, Any], None]:
-    def hook(module: nn.Module, inputs: Any, output: Tensor) -> None:
+def _make_output_recorder(stages: Stages, name: str) -> Callable[[nn.Module, Any, Any], None]:
+    def record_output(module: nn.Module, inputs: Any, output: Tensor) -> None:
         stages[name] = output
 
-    return hook
+    return record_output
 
 
-def _keep_weights(stages: Stages, name: str) -> Callable[[nn.Module, Any, Any], Tensor]:
+def _make_weights_recorder(stages: Stages, name: str) -> Callable[[nn.Module, Any, Any], Tensor]:
     """A hook on an attention that gives its weights, too: it keeps them, and hands on the output alone."""
 
-    def hook(module: nn.Module, inputs: Any, result: tuple[Tensor, Tensor]) -> Tensor:
+    def record_weights(module: nn.Module, inputs: Any, result: tuple[Tensor, Tensor]) -> Tensor:
         output, stages[f"{name}.weights"] = result
         stages[name] = output
         return output
 
-    return hook
+    return record_weights
 
 
-def _ask_for_weights(module: nn.Module, inputs: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _request_attention_weights(module: nn.Module, inputs: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     return inputs, {**options, "return_weights": True}

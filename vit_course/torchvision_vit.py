@@ -31,7 +31,7 @@ def vit_b_16(patience: float = 5.0) -> tuple[nn.Module, bool]:
 
     weights = torchvision.models.ViT_B_16_Weights.IMAGENET1K_V1
     file = Path(torch.hub.get_dir(), "checkpoints", Path(urlsplit(weights.url).path).name)
-    problem = _fetch(weights.url, file, patience)
+    problem = _download_weights(weights.url, file, patience)
     model = torchvision.models.vit_b_16()
     if problem is None:
         model.load_state_dict(torch.load(file, map_location="cpu", weights_only=True))
@@ -42,16 +42,16 @@ def vit_b_16(patience: float = 5.0) -> tuple[nn.Module, bool]:
     return model.eval(), problem is None
 
 
-def _fetch(url: str, file: Path, patience: float) -> str | None:
+def _download_weights(url: str, file: Path, patience: float) -> str | None:
     """Download ``url`` unless ``file`` is there; None, or why that failed."""
     if file.is_file():
         return None
-    if not _is_answering(url, patience):
+    if not _does_server_answer(url, patience):
         return f"{urlsplit(url).hostname} does not answer"
     checksum = file.stem.rpartition("-")[2]  # torch's habit: the name ends in the first digits of the SHA-256
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with redirect_stderr(sys.stdout), _silence_ends_after(10 * patience):
+        with redirect_stderr(sys.stdout), _limit_socket_silence(10 * patience):
             torch.hub.download_url_to_file(url, str(file), checksum)
     except (OSError, HTTPException) as error:
         return f"the download broke off: {error}"
@@ -60,25 +60,25 @@ def _fetch(url: str, file: Path, patience: float) -> str | None:
     return None
 
 
-def _is_answering(url: str, patience: float) -> bool:
+def _does_server_answer(url: str, patience: float) -> bool:
     """Say whether the server answers in time; in a thread, since looking up a name knows no time limit."""
     answers: list[bool] = []
 
-    def request() -> None:
+    def request_head() -> None:
         try:
             urlopen(Request(url, method="HEAD"), timeout=patience).close()
         except (OSError, HTTPException):
             return
         answers.append(True)
 
-    thread = Thread(target=request, daemon=True)
+    thread = Thread(target=request_head, daemon=True)
     thread.start()
     thread.join(patience)
     return bool(answers)
 
 
 @contextmanager
-def _silence_ends_after(seconds: float) -> Iterator[None]:
+def _limit_socket_silence(seconds: float) -> Iterator[None]:
     """Let sockets give up after so many seconds without a byte."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(seconds)

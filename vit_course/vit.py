@@ -38,9 +38,9 @@ class VisionTransformer(nn.Module):
         self.class_token = nn.Parameter(torch.zeros(1, 1, dim)) if config.pooling == "class_token" else None
         self._make_positions()
         self.embedding_dropout = nn.Dropout(config.embedding_dropout)
-        self.blocks = Encoder(_block(config) for _ in range(config.depth))
+        self.blocks = Encoder(_make_block(config) for _ in range(config.depth))
         self.norm = nn.LayerNorm(dim, eps=config.layer_norm_eps)
-        self.head = _head(config)
+        self.head = _make_head(config)
         initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ class VisionTransformer(nn.Module):
             self.register_buffer("positions", None if config.positions == "none" else table)
 
 
-def _block(config: ViTConfig) -> EncoderBlock:
+def _make_block(config: ViTConfig) -> EncoderBlock:
     return EncoderBlock(
         config.embed_dim,
         config.num_heads,
@@ -91,7 +91,7 @@ def _block(config: ViTConfig) -> EncoderBlock:
     )
 
 
-def _head(config: ViTConfig) -> nn.Linear | nn.Sequential:
+def _make_head(config: ViTConfig) -> nn.Linear | nn.Sequential:
     if config.representation_size is None:
         return nn.Linear(config.embed_dim, config.num_classes)
     return nn.Sequential(

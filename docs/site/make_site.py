@@ -30,7 +30,7 @@ _LINK = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)\s#]+)((?:#[^)\s]*)?\))")
 _PLACES = {"docs": "guides", "docs/instructors": "guides/instructors", "notebooks": "lessons", "figures": "figures"}
 
 
-def put_together(source: Path, only: Collection[str] = ()) -> None:
+def write_site_sources(source: Path, only: Collection[str] = ()) -> None:
     """Write the site's sources into a folder that is made anew.
 
     Args:
@@ -44,8 +44,10 @@ def put_together(source: Path, only: Collection[str] = ()) -> None:
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(HERE, source, ignore=shutil.ignore_patterns("*.py", "*.txt", "__pycache__"))
     for path in HERE.rglob("*.md"):
-        text = _with_links(path).replace("COLAB-OF-LESSON-00", read_addresses(ROOT).colab("notebooks/00_start.ipynb"))
-        text = text.replace("MINUTES-OF-LESSON-00", str(_minutes("00_start")))
+        text = _rewrite_links(path).replace(
+            "COLAB-OF-LESSON-00", read_addresses(ROOT).colab("notebooks/00_start.ipynb")
+        )
+        text = text.replace("MINUTES-OF-LESSON-00", str(_read_lesson_minutes("00_start")))
         (source / path.relative_to(HERE)).write_text(text, encoding="utf-8")
     for home, place in _PLACES.items():
         (source / place).mkdir(exist_ok=True)
@@ -53,20 +55,20 @@ def put_together(source: Path, only: Collection[str] = ()) -> None:
             if home == "figures" and path.suffix == ".svg":
                 shutil.copy(path, source / place)
             elif path.suffix == ".md" and place.startswith("guides"):
-                (source / place / path.name).write_text(_with_links(path), encoding="utf-8")
+                (source / place / path.name).write_text(_rewrite_links(path), encoding="utf-8")
             elif path.suffix == ".ipynb":
-                (source / place / path.name).write_text(_notebook(path), encoding="utf-8")
+                (source / place / path.name).write_text(_fold_setup_cell(path), encoding="utf-8")
     write_pages(source, render_pages(only))
     for path in (BADGE, SHEET):
         shutil.copy(path, source / "_static")
 
 
-def _minutes(lesson: str) -> int:
+def _read_lesson_minutes(lesson: str) -> int:
     """The minutes that the builder has computed for a lesson, as docs/learn.md and the lesson state them."""
     return int(json.loads(OUTLINE.read_text("utf-8"))[lesson]["minutes"])
 
 
-def _with_links(path: Path) -> str:
+def _rewrite_links(path: Path) -> str:
     """A Markdown file whose links lead to where their files are on the site, or else in the repository."""
 
     def point_to_site(match: re.Match[str]) -> str:
@@ -83,7 +85,7 @@ def _with_links(path: Path) -> str:
     return _LINK.sub(point_to_site, path.read_text("utf-8"))
 
 
-def _notebook(path: Path) -> str:
+def _fold_setup_cell(path: Path) -> str:
     """A notebook whose setup cell is folded: it is for machines."""
     notebook = json.loads(path.read_text("utf-8"))
     for cell in notebook["cells"]:
@@ -92,7 +94,7 @@ def _notebook(path: Path) -> str:
     return json.dumps(notebook)
 
 
-def build(out: Path) -> int:
+def build_site(out: Path) -> int:
     """Build the site of ``out/source`` into ``out/html``; every warning is an error. Returns Sphinx's exit status."""
     options = ["-b", "html", "-c", str(HERE), "-W", "--keep-going", "-q", "-j", "auto"]
     options += ["-D", f"html_static_path={out / 'source' / '_static'}"]  # it has the cheat sheet, too
@@ -105,11 +107,11 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="folder for the sources and the site")
     out = parser.parse_args().out.resolve()
     try:
-        put_together(out / "source")
+        write_site_sources(out / "source")
     except PagesError as error:
         sys.exit(f"{PUBLISHED.relative_to(ROOT)}: {error}")
     shutil.rmtree(out / "html", ignore_errors=True)
-    if status := build(out):
+    if status := build_site(out):
         sys.exit(status)
     print(f"The site is in {out / 'html'}: open index.html there, or `python -m http.server -d` that folder.")
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.nbgrader.demo_class import Graded
 from vit_course import check, demo
-from vit_course.demo import STRIPS, DemoError, _make_table, _show_reading, run_demo
+from vit_course.demo import STRIPS, DemoError, _make_points_table, _print_reports_of_student, run_demo
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def cleo():
 
 
 def test_a_failure_starts_with_what_was_seen(console, cleo):
-    _show_reading(console, cleo)
+    _print_reports_of_student(console, cleo)
     words = console.export_text()
     labels = ["Seen:", "Expected:", "Likely cause:", "Where to look:"]
     assert [words.index(label) for label in labels] == sorted(words.index(label) for label in labels)
@@ -41,7 +41,7 @@ def test_a_failure_starts_with_what_was_seen(console, cleo):
 
 
 def test_the_table_of_a_class_fits_a_terminal(console, cleo):
-    console.print(_make_table([cleo] * 4))
+    console.print(_make_points_table([cleo] * 4))
     lines = console.export_text().splitlines()
     assert [line.split()[0] for line in lines] == ["points", "patchify", "a_long_name_of_an_exercise", "all"]
     assert lines[1].count("4.57 of 8") == lines[3].count("4.57 of 13") == 4

@@ -12,7 +12,7 @@ from tests.course.test_checks import checked_as
 from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.hunts import hunt
-from vit_course.hunts.choose import grounds
+from vit_course.hunts.choose import list_hunting_grounds
 from vit_course.hunts.suspect import Suspect
 
 KEY = b"a hunt"
@@ -28,7 +28,7 @@ LESSONS = sorted(path.stem for path in (Path(__file__).parents[2] / "solutions")
 
 
 def program(name, *bugs):
-    ground = grounds()[name]
+    ground = list_hunting_grounds()[name]
     return Suspect(name, "under test", ground.text(bugs), ground.defines, len(bugs)).program
 
 
@@ -48,12 +48,12 @@ def fails_a_public_check(name, made):
     return False
 
 
-EACH_GROUND = pytest.mark.parametrize("name", grounds())
+EACH_GROUND = pytest.mark.parametrize("name", list_hunting_grounds())
 
 
 def test_every_lesson_has_a_ground():
-    assert {EXERCISES[name].lesson for name in grounds()} == set(LESSONS)
-    assert len(grounds()) >= 19
+    assert {EXERCISES[name].lesson for name in list_hunting_grounds()} == set(LESSONS)
+    assert len(list_hunting_grounds()) >= 19
 
 
 @EACH_GROUND
@@ -67,7 +67,7 @@ def test_a_ground_without_bugs_passes_every_check(name):
 
 @EACH_GROUND
 def test_a_ground_has_bugs_enough_and_all_of_them_are_in_the_library(name):
-    names = [bug.name for bug in grounds()[name].bugs]
+    names = [bug.name for bug in list_hunting_grounds()[name].bugs]
     assert len(names) >= 4
     assert set(names) <= {wrong.name for wrong in EXERCISES[name].misconceptions}
     assert STORIES.get(name) not in names
@@ -82,7 +82,7 @@ def test_the_stories_are_in_the_library():
 def test_a_bug_is_a_known_mistake_of_the_exercise_itself_under_another_name(name):
     """So what test_checks.py and test_hidden_checks.py prove of a mistake holds here: it fails, and is named alone."""
     assert checked_as(EXERCISES[name]) is EXERCISES[name], "all of its mistakes are tried there"
-    ground = grounds()[name]
+    ground = list_hunting_grounds()[name]
     assert ground.program is EXERCISES[name].program
     known = {wrong.name: wrong for wrong in EXERCISES[name].misconceptions}
     assert all(known[bug.name].bug is bug for bug in ground.bugs)
@@ -91,7 +91,7 @@ def test_a_bug_is_a_known_mistake_of_the_exercise_itself_under_another_name(name
 @EACH_GROUND
 @pytest.mark.proof
 def test_two_bugs_at_once_run_and_fail(name):
-    apart = [pair for pair in combinations(grounds()[name].bugs, 2) if not pair[0].touches(pair[1])]
+    apart = [pair for pair in combinations(list_hunting_grounds()[name].bugs, 2) if not pair[0].touches(pair[1])]
     assert apart
     innocent = [[bug.name for bug in pair] for pair in apart if not fails_a_public_check(name, program(name, *pair))]
     assert innocent == []
@@ -99,6 +99,6 @@ def test_two_bugs_at_once_run_and_fail(name):
 
 @EACH_GROUND
 def test_every_seed_gives_code_that_runs(name):
-    seeds = range(len(grounds()[name].bugs))
+    seeds = range(len(list_hunting_grounds()[name].bugs))
     assert len({hunt(name, seed).code for seed in seeds}) == len(seeds)
     assert all(callable(hunt(name, seed).program) for seed in seeds)

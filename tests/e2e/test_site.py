@@ -86,11 +86,11 @@ def site(maker: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if built := os.environ.get("VIT_COURSE_SITE"):
         return Path(built).resolve()
     out = tmp_path_factory.mktemp("site")
-    maker.put_together(out / "source", PART)
+    maker.write_site_sources(out / "source", PART)
     with pytest.MonkeyPatch.context() as environment:
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):  # whoever asks a proxy gets no answer
             environment.setenv(name, "http://127.0.0.1:9")
-        assert maker.build(out) == 0
+        assert maker.build_site(out) == 0
     return (out / "html").resolve()
 
 
@@ -163,7 +163,7 @@ def test_a_renamed_mistake_s_page_leads_to_the_new_one(
     (home / "published.txt").write_text("patchify/by-columns -> patchify/column-order\n", encoding="utf-8")
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text(encoding="utf-8"), encoding="utf-8")
     monkeypatch.setattr(maker, "HERE", home)
-    assert maker.build(tmp_path) == 0
+    assert maker.build_site(tmp_path) == 0
     old = (tmp_path / "html" / "mistakes" / "patchify" / "by-columns.html").read_text(encoding="utf-8")
     (target,) = set(re.findall(r'url=([^"]+)"', old))
     there = (tmp_path / "html" / "mistakes" / "patchify" / target).resolve()

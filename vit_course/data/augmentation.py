@@ -83,11 +83,11 @@ def augment(images: Tensor, augmentation: Augmentation, generator: torch.Generat
         images = randaugment(images, generator)
     if augmentation.affine or augmentation.color:
         pixels = images.float()  # both in one go, so that pixels are rounded once
-        pixels = _turn(pixels, augmentation.affine, generator) if augmentation.affine else pixels
+        pixels = _rotate_and_scale(pixels, augmentation.affine, generator) if augmentation.affine else pixels
         pixels = _recolor(pixels, augmentation.color, generator) if augmentation.color else pixels
         images = pixels.round_().clamp_(0, 255).to(images.dtype)
     if augmentation.erase:
-        images = _erase(images, augmentation.erase, generator)
+        images = _erase_random_squares(images, augmentation.erase, generator)
     return images
 
 
@@ -110,7 +110,7 @@ def mix(
         images like `images`, and targets (batch, num_classes) float32, each row summing to 1.
     """
     targets = (labels[:, None] == torch.arange(num_classes, device=labels.device)).float()
-    kept = _draw_shares_kept(images, augmentation, generator)
+    kept = _draw_mixing_shares(images, augmentation, generator)
     if kept is None:
         return images, targets
     kept = kept.to(images.device, non_blocking=True)  # (height, width)
@@ -118,9 +118,9 @@ def mix(
     return torch.lerp(images.roll(1, 0), images, kept), torch.lerp(targets.roll(1, 0), targets, share)
 
 
-def _draw_shares_kept(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor | None:
+def _draw_mixing_shares(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor | None:
     """Of each pixel's value the share that stays: (height, width) on the generator's device; None where all does."""
-    place = _place(generator)
+    place = _make_draw_arguments(generator)
     height, width = images.shape[2:]
     shares = {
         name: torch._sample_dirichlet(torch.full((2,), alpha, device=generator.device), generator)[0]
@@ -131,26 +131,26 @@ def _draw_shares_kept(images: Tensor, augmentation: Augmentation, generator: tor
     if "cutmix" not in shares:
         return added
     rows, columns = (
-        _mark_near(torch.randint(length, (), **place), (1 - shares["cutmix"]).sqrt() * length / 2, length)
+        _mark_places_near(torch.randint(length, (), **place), (1 - shares["cutmix"]).sqrt() * length / 2, length)
         for length in (height, width)
     )
     pasted = 1.0 - (rows[:, None] & columns).float()
     return pasted if added is None else torch.where(torch.rand((), **place) < 0.5, added, pasted)
 
 
-def _mark_near(center: Tensor, reach: Tensor, length: int) -> Tensor:
+def _mark_places_near(center: Tensor, reach: Tensor, length: int) -> Tensor:
     """Which of so many places are nearer to the center than the reach, rounded down: (length,) bool."""
     ticks, reach = torch.arange(length, device=center.device), reach.floor()
     return (ticks >= center - reach) & (ticks < center + reach)
 
 
-def _place(generator: torch.Generator) -> dict[str, Any]:
+def _make_draw_arguments(generator: torch.Generator) -> dict[str, Any]:
     """Return what torch's functions that draw are told to draw with this generator, where it lives."""
     return {"generator": generator, "device": generator.device}
 
 
 @contextmanager
-def drawing_from(generator: torch.Generator) -> Iterator[None]:
+def seed_global_generator_from(generator: torch.Generator) -> Iterator[None]:
     """Let code that knows only torch's global generator draw from this one; its state is put back after.
 
     The generators of GPUs are left alone: torchvision draws on the CPU.
@@ -163,7 +163,7 @@ def drawing_from(generator: torch.Generator) -> Iterator[None]:
 def _shift_and_flip(images: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
     """Pick every pixel of the result from where it was: one gather for the whole batch."""
     batch, channels, height, width = images.shape
-    reach, place = augmentation.max_shift, _place(generator)
+    reach, place = augmentation.max_shift, _make_draw_arguments(generator)
     down, right = torch.randint(-reach, reach + 1, (2, batch, 1), **place)
     rows = (torch.arange(height, device=generator.device) + down).clamp(0, height - 1)  # (batch, height)
     columns = (torch.arange(width, device=generator.device) + right).clamp(0, width - 1)  # (batch, width)
@@ -184,14 +184,14 @@ def _draw_strengths(
     peaks: tuple[float, ...], strength: float, images: Tensor, generator: torch.Generator
 ) -> list[Tensor]:
     """For each peak a number for each image: 0 for half of them, else between both signs of it; each (batch,)."""
-    place = _place(generator)
+    place = _make_draw_arguments(generator)
     spread = (2 * torch.rand(len(peaks), len(images), **place) - 1) * strength
     changed = torch.rand(len(images), **place) < 0.5
     drawn = (spread * changed).to(images.device, non_blocking=True)
     return [peak * row for peak, row in zip(peaks, drawn, strict=True)]
 
 
-def _turn(pixels: Tensor, strength: float, generator: torch.Generator) -> Tensor:
+def _rotate_and_scale(pixels: Tensor, strength: float, generator: torch.Generator) -> Tensor:
     """Turn, shear and scale each image around its middle."""
     angle, shear, wide, high = _draw_strengths((ANGLE, SHEAR, SCALE, SCALE), strength, pixels, generator)
     still = torch.zeros_like(angle)
@@ -209,12 +209,12 @@ def _recolor(pixels: Tensor, strength: float, generator: torch.Generator) -> Ten
     return torch.lerp(pixels.mean(1, keepdim=True), pixels, 1 + saturation)
 
 
-def _erase(images: Tensor, side: int, generator: torch.Generator) -> Tensor:
+def _erase_random_squares(images: Tensor, side: int, generator: torch.Generator) -> Tensor:
     """Paint a square over each image, around any of its pixels (Cutout, DeVries and Taylor 2017)."""
     batch, _, height, width = images.shape
     covered = []
     for length in (height, width):
-        first = torch.randint(length, (batch, 1), **_place(generator)) - side // 2
+        first = torch.randint(length, (batch, 1), **_make_draw_arguments(generator)) - side // 2
         ticks = torch.arange(length, device=generator.device)
         covered.append(((ticks >= first) & (ticks < first + side)).to(images.device, non_blocking=True))
     square = covered[0][:, None, :, None] & covered[1][:, None, None, :]  # (batch, 1, height, width)

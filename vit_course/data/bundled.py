@@ -33,37 +33,37 @@ def draw_shapes(labels: Tensor, generator: torch.Generator, image_size: int = 32
     Returns:
         (batch, 3, image_size, image_size) uint8.
     """
-    chunks = [_draw_chunk(chunk, generator, image_size) for chunk in labels.split(CHUNK)]
+    chunks = [_draw_some_shapes(chunk, generator, image_size) for chunk in labels.split(CHUNK)]
     return torch.cat(chunks)
 
 
-def _draw_chunk(labels: Tensor, generator: torch.Generator, image_size: int) -> Tensor:
+def _draw_some_shapes(labels: Tensor, generator: torch.Generator, image_size: int) -> Tensor:
     """Draw (batch,) labels as (batch, 3, image_size, image_size) uint8."""
     batch = len(labels)
 
-    def uniform(low: float, high: float, *shape: int) -> Tensor:
+    def draw_uniform(low: float, high: float, *shape: int) -> Tensor:
         return low + (high - low) * torch.rand(batch, *shape, 1, 1, generator=generator)
 
     half = image_size / 2
-    radius = uniform(0.5, 0.85) * half  # (batch, 1, 1), pixels
-    angle = uniform(-0.7, 0.7)
+    radius = draw_uniform(0.5, 0.85) * half  # (batch, 1, 1), pixels
+    angle = draw_uniform(-0.7, 0.7)
     room = half - 0.9 * radius
-    across, down = uniform(-1, 1) * room, uniform(-1, 1) * room
+    across, down = draw_uniform(-1, 1) * room, draw_uniform(-1, 1) * room
     ticks = torch.arange(image_size) + 0.5 - half
     x, y = ticks - across, ticks[:, None] - down  # (batch, 1, width), (batch, height, 1)
     cosine, sine = torch.cos(angle) / radius, torch.sin(angle) / radius
-    distance = _measure_distance(x * cosine + y * sine, y * cosine - x * sine, labels)
+    distance = _measure_distance_to_shape(x * cosine + y * sine, y * cosine - x * sine, labels)
     coverage = (0.5 - distance * radius).clamp(0, 1)[:, None]  # share of each pixel that the shape covers
 
-    ground, ink = uniform(0, 0.4, 3), uniform(0.55, 1, 3)  # (batch, 3, 1, 1)
-    slope_x, slope_y = uniform(-0.2, 0.2, 1), uniform(-0.2, 0.2, 1)
+    ground, ink = draw_uniform(0, 0.4, 3), draw_uniform(0.55, 1, 3)  # (batch, 3, 1, 1)
+    slope_x, slope_y = draw_uniform(-0.2, 0.2, 1), draw_uniform(-0.2, 0.2, 1)
     shade = (ticks * slope_x + ticks[:, None] * slope_y) / half  # (batch, 1, height, width)
-    noise = torch.randn(batch, 3, image_size, image_size, generator=generator) * uniform(0, 0.1, 1)
+    noise = torch.randn(batch, 3, image_size, image_size, generator=generator) * draw_uniform(0, 0.1, 1)
     picture = torch.lerp(ground + shade, ink, coverage) + noise
     return (picture.clamp(0, 1) * 255).round().to(torch.uint8)
 
 
-def _measure_distance(x: Tensor, y: Tensor, labels: Tensor) -> Tensor:
+def _measure_distance_to_shape(x: Tensor, y: Tensor, labels: Tensor) -> Tensor:
     """Signed distance of every pixel to its picture's shape; coordinates and result (batch, height, width)."""
     x, y = torch.broadcast_tensors(x, y)
     distance = torch.empty(x.shape)
@@ -73,28 +73,30 @@ def _measure_distance(x: Tensor, y: Tensor, labels: Tensor) -> Tensor:
     return distance
 
 
-def _disc(x: Tensor, y: Tensor, radius: float = 0.9) -> Tensor:
+def _measure_distance_to_disc(x: Tensor, y: Tensor, radius: float = 0.9) -> Tensor:
     return torch.hypot(x, y) - radius
 
 
-def _ring(x: Tensor, y: Tensor) -> Tensor:
+def _measure_distance_to_ring(x: Tensor, y: Tensor) -> Tensor:
     return (torch.hypot(x, y) - 0.72).abs() - 0.2
 
 
-def _crescent(x: Tensor, y: Tensor) -> Tensor:
-    return torch.maximum(_disc(x, y, 0.95), -_disc(x - 0.45, y, 0.72))
+def _measure_distance_to_crescent(x: Tensor, y: Tensor) -> Tensor:
+    return torch.maximum(_measure_distance_to_disc(x, y, 0.95), -_measure_distance_to_disc(x - 0.45, y, 0.72))
 
 
-def _heart(x: Tensor, y: Tensor) -> Tensor:
+def _measure_distance_to_heart(x: Tensor, y: Tensor) -> Tensor:
     y = y - 0.15
-    lobes = torch.minimum(_disc(x - 0.42, y + 0.42, 0.594), _disc(x + 0.42, y + 0.42, 0.594))
+    lobes = torch.minimum(
+        _measure_distance_to_disc(x - 0.42, y + 0.42, 0.594), _measure_distance_to_disc(x + 0.42, y + 0.42, 0.594)
+    )
     return torch.minimum(lobes, (x.abs() + y.abs() - 0.84) / math.sqrt(2))
 
 
-def _polygon(*corners: tuple[float, float]) -> Distance:
+def _make_distance_to_polygon(*corners: tuple[float, float]) -> Distance:
     """Signed distance to the polygon with these corners, in order."""
 
-    def distance(x: Tensor, y: Tensor) -> Tensor:
+    def measure_distance_to_polygon(x: Tensor, y: Tensor) -> Tensor:
         squared = torch.full_like(x, torch.inf)
         inside = torch.zeros_like(x, dtype=torch.bool)
         for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1], strict=True):
@@ -106,7 +108,7 @@ def _polygon(*corners: tuple[float, float]) -> Distance:
                 inside ^= crosses
         return torch.where(inside, -1.0, 1.0) * squared.sqrt()
 
-    return distance
+    return measure_distance_to_polygon
 
 
 def _make_star_corners(points: int, inner: float) -> list[tuple[float, float]]:
@@ -116,24 +118,24 @@ def _make_star_corners(points: int, inner: float) -> list[tuple[float, float]]:
     return [(radius * math.sin(a), -radius * math.cos(a)) for radius, a in zip(radii, angles, strict=True)]
 
 
-def _with_mirror_image(*right: tuple[float, float]) -> list[tuple[float, float]]:
+def _add_mirrored_corners(*right: tuple[float, float]) -> list[tuple[float, float]]:
     """The corners of a right half, top to bottom, and those of its mirror image on the left."""
     return [*right, *((-x, y) for x, y in reversed(right) if x)]
 
 
 SHAPES: dict[str, Distance] = {
-    "disc": _disc,
-    "ring": _ring,
-    "square": _polygon(*_with_mirror_image((0.75, -0.75), (0.75, 0.75))),
-    "triangle": _polygon((0, -1), (0.866, 0.5), (-0.866, 0.5)),
-    "cross": _polygon(
-        *_with_mirror_image((0.28, -0.95), (0.28, -0.28), (0.95, -0.28), (0.95, 0.28), (0.28, 0.28), (0.28, 0.95))
+    "disc": _measure_distance_to_disc,
+    "ring": _measure_distance_to_ring,
+    "square": _make_distance_to_polygon(*_add_mirrored_corners((0.75, -0.75), (0.75, 0.75))),
+    "triangle": _make_distance_to_polygon((0, -1), (0.866, 0.5), (-0.866, 0.5)),
+    "cross": _make_distance_to_polygon(
+        *_add_mirrored_corners((0.28, -0.95), (0.28, -0.28), (0.95, -0.28), (0.95, 0.28), (0.28, 0.28), (0.28, 0.95))
     ),
-    "star": _polygon(*_make_star_corners(5, 0.42)),
-    "crescent": _crescent,
-    "bar": _polygon(*_with_mirror_image((0.26, -1), (0.26, 1))),
-    "arrow": _polygon(*_with_mirror_image((0, -1), (0.75, -0.1), (0.25, -0.1), (0.25, 1))),
-    "heart": _heart,
+    "star": _make_distance_to_polygon(*_make_star_corners(5, 0.42)),
+    "crescent": _measure_distance_to_crescent,
+    "bar": _make_distance_to_polygon(*_add_mirrored_corners((0.26, -1), (0.26, 1))),
+    "arrow": _make_distance_to_polygon(*_add_mirrored_corners((0, -1), (0.75, -0.1), (0.25, -0.1), (0.25, 1))),
+    "heart": _measure_distance_to_heart,
 }
 
 

@@ -47,7 +47,7 @@ def read_images(paths: Sequence[Path], image_size: int | None = None) -> Tensor:
             broken.append(error)
             continue
         image = image if image_size is None else fit_to_square(image, image_size)
-        _check_size(path, image, images)
+        _check_image_size(path, image, images)
         images.append(image)
     if broken:
         more = f" (and {len(broken) - 1} more files)" if len(broken) > 1 else ""
@@ -62,8 +62,8 @@ def read_image(path: Path) -> Tensor:
     Raises:
         DatasetError: when the file cannot be read, or holds more than 8 bits a pixel and channel.
     """
-    with _blamed_on(path):
-        image = _open_upright(path)
+    with _raise_dataset_errors(path):
+        image = _open_upright_picture(path)
         if not image.mode.startswith(DEEP_MODES):
             return _read_pixels(image)
     raise DatasetError(f"{path} holds more than 8 bits a pixel (mode {image.mode}); save it with 8")
@@ -83,9 +83,9 @@ def own_picture(path: Path | str, otherwise: Tensor, largest: int = 512) -> Tens
     image, path = otherwise, os.path.expanduser(path)
     if path:
         try:
-            with _blamed_on(Path(path)), warnings.catch_warnings():
+            with _raise_dataset_errors(Path(path)), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # Pillow takes 100 megapixels for an attack
-                image = _read_pixels(_convert_to_eight_bits(_open_upright(Path(path), largest)))
+                image = _read_pixels(_convert_to_8_bits(_open_upright_picture(Path(path), largest)))
             if min(image.shape[1:]) < LITTLE:
                 print(
                     f"{path} is {image.shape[1]} pixels high and {image.shape[2]} wide: there is little to see in it."
@@ -105,7 +105,7 @@ def fit_to_square(image: Tensor, image_size: int) -> Tensor:
 
 
 @contextmanager
-def _blamed_on(path: Path) -> Iterator[None]:
+def _raise_dataset_errors(path: Path) -> Iterator[None]:
     """Whatever Pillow finds wrong in a file becomes a DatasetError."""
     from PIL import Image
 
@@ -119,7 +119,7 @@ def _blamed_on(path: Path) -> Iterator[None]:
         raise DatasetError(f"{path} cannot be read ({error}); save it as PNG or JPEG, or leave it out") from error
 
 
-def _open_upright(path: Path, least: int | None = None) -> Image.Image:
+def _open_upright_picture(path: Path, least: int | None = None) -> Image.Image:
     """The first picture in a file, upright; a JPEG may come scaled down, but with no side below `least`."""
     from PIL import Image, ImageOps
 
@@ -129,7 +129,7 @@ def _open_upright(path: Path, least: int | None = None) -> Image.Image:
         return ImageOps.exif_transpose(file)
 
 
-def _convert_to_eight_bits(image: Image.Image) -> Image.Image:
+def _convert_to_8_bits(image: Image.Image) -> Image.Image:
     import numpy as np
     from PIL import Image
 
@@ -154,7 +154,7 @@ def _read_pixels(image: Image.Image) -> Tensor:
 _OTHER_WAY = "larger ones can be trained on in Python (vit_course.data.folder_batches)"
 
 
-def _check_size(path: Path, image: Tensor, images: list[Tensor]) -> None:
+def _check_image_size(path: Path, image: Tensor, images: list[Tensor]) -> None:
     _, height, width = image.shape
     if max(height, width) > SMALL:
         raise DatasetError(

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from vit_course.data.augmentation import Augmentation, augment, drawing_from, mix
+from vit_course.data.augmentation import Augmentation, augment, mix, seed_global_generator_from
 from vit_course.data.decoding import fit_to_square, read_image, read_images
 from vit_course.data.image_dataset import (
     Channels,
@@ -26,7 +26,7 @@ from vit_course.data.image_dataset import (
     ImageDataset,
     MissingDatasetError,
     channel_statistics,
-    generator_of,
+    make_generator,
 )
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".gif", ".ppm", ".pgm", ".tif", ".tiff")
@@ -79,7 +79,7 @@ def is_class_folder(path: Path | str) -> bool:
     """Say whether there are folders with image files in them in `path`, or in `path`/train."""
     path = Path(path)
     return any(
-        _list_images(folder, deep=False) for parent in (path / "train", path) for folder in _list_folders(parent)
+        _list_images(folder, deep=False) for parent in (path / "train", path) for folder in _list_subfolders(parent)
     )
 
 
@@ -92,7 +92,7 @@ def find_images(root: Path | str) -> ClassFolder:
             f"{root.name}/test/<class>/, or in {root.name}/<class>/."
         )
     if not (root / "train").is_dir():
-        return _split_for_testing(root)
+        return _hold_back_test_images(root)
     test = next((root / name for name in TEST_NAMES if (root / name).is_dir()), None)
     if test is None:
         raise DatasetError(f"{root} holds train/, but no test/ (or {'/, '.join(TEST_NAMES[1:])}/) beside it")
@@ -106,17 +106,19 @@ def find_images(root: Path | str) -> ClassFolder:
         only_train, only_test = set(classes) - set(test_classes), set(test_classes) - set(classes)
         raise DatasetError(
             f"{root}: train/ and {test.name}/ must hold the same classes, but only train/ has "
-            f"{_list_names(only_train)}, and only {test.name}/ has {_list_names(only_test)}"
+            f"{_join_some_names(only_train)}, and only {test.name}/ has {_join_some_names(only_test)}"
         )
-    return ClassFolder(root.name, classes, _list_files(root / "train", classes), _list_files(test, classes))
+    return ClassFolder(
+        root.name, classes, _list_labeled_files(root / "train", classes), _list_labeled_files(test, classes)
+    )
 
 
-def _split_for_testing(root: Path) -> ClassFolder:
+def _hold_back_test_images(root: Path) -> ClassFolder:
     """Class folders without train and test: a fifth of the images is drawn to test on."""
     from vit_course.data.splits import split_indices
 
     classes = _list_classes(root)
-    files = _list_files(root, classes)
+    files = _list_labeled_files(root, classes)
     if len(files.paths) < 5:
         raise DatasetError(f"{root} holds {len(files.paths)} images: too few to hold a fifth back to test on")
     parts = split_indices(len(files.paths), len(files.paths) // 5, seed=0)
@@ -128,7 +130,7 @@ def _split_for_testing(root: Path) -> ClassFolder:
     return ClassFolder(root.name, classes, train, test)
 
 
-def _list_folders(path: Path) -> list[Path]:
+def _list_subfolders(path: Path) -> list[Path]:
     """Folders, sorted by name, without hidden ones such as Jupyter's checkpoints or __MACOSX."""
     if not path.is_dir():
         return []
@@ -141,22 +143,22 @@ def _list_images(folder: Path, deep: bool = True) -> list[Path]:
 
 
 def _list_classes(split: Path) -> tuple[str, ...]:
-    return tuple(folder.name for folder in _list_folders(split))
+    return tuple(folder.name for folder in _list_subfolders(split))
 
 
-def _list_files(split: Path, classes: tuple[str, ...]) -> Files:
+def _list_labeled_files(split: Path, classes: tuple[str, ...]) -> Files:
     by_class = [_list_images(split / name) for name in classes]
     empty = [name for name, paths in zip(classes, by_class, strict=True) if not paths]
     if empty:
         raise DatasetError(
-            f"{split}: there is no image in {_list_names(set(empty))}; put some in ({', '.join(SUFFIXES[:3])}, …) or "
-            "delete the folder"
+            f"{split}: there is no image in {_join_some_names(set(empty))}; put some in ({', '.join(SUFFIXES[:3])}, …) "
+            "or delete the folder"
         )
     labels = [label for label, paths in enumerate(by_class) for _ in paths]
     return Files(tuple(path for paths in by_class for path in paths), tuple(labels))
 
 
-def _list_names(names: set[str]) -> str:
+def _join_some_names(names: set[str]) -> str:
     first = sorted(names)[:3]
     return (", ".join(first) + (f" and {len(names) - 3} more" if len(names) > 3 else "")) or "none"
 
@@ -190,23 +192,23 @@ class FolderImages(Dataset[tuple[Tensor, int]]):
     def __getitem__(self, ticket: int | Ticket) -> tuple[Tensor, int]:
         epoch, index = ticket if isinstance(ticket, tuple) else (0, ticket)
         image = read_image(self.files.paths[index]).expand(3, -1, -1)
-        generator = generator_of(self.seed, epoch, index)
-        image = self._crop(image, generator)
+        generator = make_generator(self.seed, epoch, index)
+        image = self._crop_randomly(image, generator)
         return augment(image[None], self.augmentation, generator)[0], self.files.labels[index]
 
-    def collate(self, samples: list[tuple[Tensor, int]]) -> tuple[Tensor, Tensor]:
+    def collate_samples(self, samples: list[tuple[Tensor, int]]) -> tuple[Tensor, Tensor]:
         """Images (batch, 3, image_size, image_size) uint8 and labels (batch,) int64; an empty share is a batch too."""
         images = torch.empty(len(samples), 3, self.image_size, self.image_size, dtype=torch.uint8)
         for place, (image, _) in zip(images, samples, strict=True):
             place.copy_(image)
         return images, torch.tensor([label for _, label in samples], dtype=torch.int64)
 
-    def _crop(self, image: Tensor, generator: torch.Generator) -> Tensor:
+    def _crop_randomly(self, image: Tensor, generator: torch.Generator) -> Tensor:
         from torchvision.transforms import v2
 
         if self.min_crop == 1:
             return fit_to_square(image, self.image_size)
-        with drawing_from(generator):
+        with seed_global_generator_from(generator):
             cropped: Tensor = v2.RandomResizedCrop(self.image_size, scale=(self.min_crop, 1.0), antialias=True)(image)
         return cropped
 
@@ -267,7 +269,7 @@ class FolderBatches:
         return moved
 
     def _iterate_once(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
-        generator = generator_of(self.images.seed, epoch)
+        generator = make_generator(self.images.seed, epoch)
         count = len(self.images)
         order = torch.randperm(count, generator=generator) if self.shuffle else torch.arange(count)
         shares = [chosen[self.rank :: self.world_size] for chosen in order.split(self.batch_size)]
@@ -279,7 +281,7 @@ class FolderBatches:
             batch_sampler=tickets,
             num_workers=self.num_workers,
             pin_memory=pinned,
-            collate_fn=self.images.collate,
+            collate_fn=self.images.collate_samples,
         )
         for pixels, labels in loader:
             images = pixels.to(self.device, non_blocking=True) / 255

@@ -52,7 +52,7 @@ class ImageDataset:
     std: Channels = ()
 
     def __post_init__(self) -> None:
-        self._validate()
+        self._check_images_and_labels()
         if not self.mean or not self.std:
             mean, std = channel_statistics(self.images)
             object.__setattr__(self, "mean", mean)
@@ -81,15 +81,15 @@ class ImageDataset:
 
     def normalize(self, images: Tensor) -> Tensor:
         """Turn uint8 images (batch, channels, height, width) into float32 of mean 0 and deviation 1."""
-        mean, std = self._statistics.to(images.device, non_blocking=True)
+        mean, std = self._mean_and_std.to(images.device, non_blocking=True)
         return (images / 255).sub_(mean).div_(std)
 
     @cached_property
-    def _statistics(self) -> Tensor:
+    def _mean_and_std(self) -> Tensor:
         """Mean and std, (2, channels, 1, 1), where the images are: a GPU must not wait for them at each step."""
         return torch.tensor([self.mean, self.std], device=self.images.device)[..., None, None]
 
-    def _validate(self) -> None:
+    def _check_images_and_labels(self) -> None:
         images, labels = self.images, self.labels
         if images.dtype != torch.uint8 or images.ndim != 4:
             raise ValueError(f"images must be uint8 (N, C, H, W), not {images.dtype} {tuple(images.shape)}")
@@ -197,7 +197,7 @@ class Batches:
         return math.ceil(len(self.dataset) / self.batch_size)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        generator = generator_of(self.seed, self.epoch)
+        generator = make_generator(self.seed, self.epoch)
         return (self.prepare(generator, *inputs) for inputs in self.choices(generator))
 
     def choices(self, generator: torch.Generator) -> Iterator[tuple[Tensor, ...]]:
@@ -227,7 +227,7 @@ class Batches:
         return images[self.rank :: self.world_size], labels[self.rank :: self.world_size]
 
 
-def generator_of(*numbers: int) -> torch.Generator:
+def make_generator(*numbers: int) -> torch.Generator:
     """A generator on the CPU for a seed, a pass, and so on: other numbers draw unrelated ones."""
     digest = hashlib.blake2b(repr(numbers).encode(), digest_size=4).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest, "big"))

@@ -16,7 +16,7 @@ import torch
 from exercise_kit.files import find_user_folder
 from vit_course.data.bundled import digits, shapes
 from vit_course.data.image_dataset import DatasetError, ImageDataset, MissingDatasetError
-from vit_course.data.torchvision_sets import PUBLISHED, is_begun, is_complete, load_published
+from vit_course.data.torchvision_sets import PUBLISHED, has_any_file, is_complete, load_torchvision_dataset
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +40,7 @@ def load_npz(path: Path | str, split: str = "train") -> ImageDataset:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no file {path}: expected an .npz with {split}_images, {split}_labels and classes")
-    images, labels, classes = _read_arrays(path, [f"{split}_images", f"{split}_labels", "classes"])
+    images, labels, classes = _read_npz_arrays(path, [f"{split}_images", f"{split}_labels", "classes"])
     if images.ndim == 3:
         images = images[..., None]
     if images.ndim != 4 or images.dtype != "uint8":
@@ -64,7 +64,7 @@ def load_npz(path: Path | str, split: str = "train") -> ImageDataset:
         raise DatasetError(f"{path}: {error}") from error
 
 
-def _read_arrays(path: Path, names: list[str]) -> list[np.ndarray]:
+def _read_npz_arrays(path: Path, names: list[str]) -> list[np.ndarray]:
     """The named arrays of an .npz file, as numpy arrays; nothing is unpickled."""
     import numpy as np
 
@@ -126,12 +126,12 @@ def load_dataset(
     if otherwise is not None and otherwise not in EMBEDDED:
         raise ValueError(f"otherwise must be one of {', '.join(EMBEDDED)}, which need no file, not {otherwise!r}")
     try:
-        train, test = _load(name, data_folder(root), image_size)
+        train, test = _load_train_and_test(name, data_folder(root), image_size)
     except MissingDatasetError as error:
         if otherwise is None:
             raise
         print(textwrap.fill(f"{error} Going on with the embedded set {otherwise!r} instead.", 88))
-        return _make_embedded(otherwise)
+        return _make_embedded_dataset(otherwise)
     if train.images.shape[1:] != test.images.shape[1:]:
         sizes = f"{tuple(train.images.shape[1:])}, those to test with {tuple(test.images.shape[1:])}"
         raise DatasetError(f"{train.name}: images to train with are {sizes}; both must have one shape")
@@ -153,27 +153,27 @@ def holds_dataset(name: str, root: Path | str | None = None) -> bool:
     """Say whether `load_dataset(name, root)` would find something under that name in `root`, right or damaged."""
     folder = data_folder(root)
     named = (folder / f"{name}.npz").is_file() or (folder / name).is_dir()
-    return name in EMBEDDED or named or (name in PUBLISHED and is_begun(name, folder))
+    return name in EMBEDDED or named or (name in PUBLISHED and has_any_file(name, folder))
 
 
-def _load(name: str, root: Path, image_size: int | None) -> Pair:
+def _load_train_and_test(name: str, root: Path, image_size: int | None) -> Pair:
     from vit_course.data.folder import is_class_folder
 
     if name in EMBEDDED:
-        return _make_embedded(name)
+        return _make_embedded_dataset(name)
     if name not in PUBLISHED:
-        return _own(name, root, image_size)
+        return _load_own_dataset(name, root, image_size)
     if (root / f"{name}.npz").is_file():
         return _load_npz_pair(root / f"{name}.npz")
     if not is_complete(name, root):
         if is_class_folder(root / name):
-            return _place(root / name, image_size)
+            return _load_npz_or_folder(root / name, image_size)
         if root.is_file() or is_class_folder(root / "train"):
-            return _place(root, image_size)
-    return load_published(name, root)
+            return _load_npz_or_folder(root, image_size)
+    return load_torchvision_dataset(name, root)
 
 
-def _make_embedded(name: str) -> Pair:
+def _make_embedded_dataset(name: str) -> Pair:
     if name == "shapes":
         train = shapes(10_000, seed=0)
         return train, shapes(2_000, seed=1).with_statistics_of(train)
@@ -182,14 +182,14 @@ def _make_embedded(name: str) -> Pair:
     return train, every.subset(slice(-DIGITS_TEST, None)).with_statistics_of(train)
 
 
-def _own(name: str, root: Path, image_size: int | None) -> Pair:
+def _load_own_dataset(name: str, root: Path, image_size: int | None) -> Pair:
     """A set that only the user knows: a path, or a name in `root`."""
     path = Path(name).expanduser()
     is_path = name != path.name or bool(path.suffix)
     in_root = [root / name, root / f"{name}.npz"]
     for place in [path, *in_root] if is_path else [*in_root, path]:
         if place.exists():
-            return _place(place, image_size)
+            return _load_npz_or_folder(place, image_size)
     if is_path:
         raise MissingDatasetError(f"There is no data set at {path}, nor at {root / name}.")
     known = ", ".join((*PUBLISHED, *EMBEDDED))
@@ -199,7 +199,7 @@ def _own(name: str, root: Path, image_size: int | None) -> Pair:
     )
 
 
-def _place(place: Path, image_size: int | None) -> Pair:
+def _load_npz_or_folder(place: Path, image_size: int | None) -> Pair:
     from vit_course.data.folder import load_folder
 
     return _load_npz_pair(place) if place.is_file() else load_folder(place, image_size)

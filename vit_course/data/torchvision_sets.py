@@ -54,7 +54,7 @@ SECONDS_OF_SILENCE = 30  # until a server that does not answer counts as gone
 _FETCHING_FAILS_BY = (OSError, RuntimeError, EOFError, HTTPException, tarfile.TarError, zlib.error)
 
 
-def load_published(name: str, root: Path) -> tuple[ImageDataset, ImageDataset]:
+def load_torchvision_dataset(name: str, root: Path) -> tuple[ImageDataset, ImageDataset]:
     """Training and test images of a published set, downloaded or unpacked into `root` when they are not there.
 
     Args:
@@ -66,14 +66,14 @@ def load_published(name: str, root: Path) -> tuple[ImageDataset, ImageDataset]:
         DatasetError: when a file is damaged or was downloaded by half.
     """
     if not is_complete(name, root):
-        _fetch(name, root)
+        _download_or_unpack(name, root)
     train, test = (_find_dataset_class(name)(root, train=is_train) for is_train in (True, False))
-    return _make_dataset(name, train), _make_dataset(name, test)
+    return _convert_to_image_dataset(name, train), _convert_to_image_dataset(name, test)
 
 
-def is_begun(name: str, root: Path) -> bool:
+def has_any_file(name: str, root: Path) -> bool:
     """Say whether any file of the set, packed or unpacked, lies in `root`."""
-    return any((root / file).is_file() for file, _ in [*_list_files(name), *_list_archives(name)])
+    return any((root / file).is_file() for file, _ in [*_list_unpacked_files(name), *_list_archives(name)])
 
 
 def is_complete(name: str, root: Path) -> bool:
@@ -82,14 +82,14 @@ def is_complete(name: str, root: Path) -> bool:
     Raises:
         DatasetError: when one of them is not what was published.
     """
-    there = [(root / file, md5) for file, md5 in _list_files(name) if (root / file).is_file()]
+    there = [(root / file, md5) for file, md5 in _list_unpacked_files(name) if (root / file).is_file()]
     for path, md5 in there:
-        if not _is_right(path, md5):
+        if not _is_intact_file(path, md5):
             raise DatasetError(
                 f"{path} is damaged, or was copied by half: it is not the file that was published. "
                 f"Delete the folder {path.parent} and try again, to have it downloaded anew."
             )
-    return len(there) == len(_list_files(name))
+    return len(there) == len(_list_unpacked_files(name))
 
 
 def _find_dataset_class(name: str) -> Any:
@@ -98,7 +98,7 @@ def _find_dataset_class(name: str) -> Any:
     return getattr(datasets, PUBLISHED[name].title)
 
 
-def _list_files(name: str) -> list[tuple[Path, str | None]]:
+def _list_unpacked_files(name: str) -> list[tuple[Path, str | None]]:
     """The unpacked files of a set, relative to the root, with their checksums where any are published."""
     kind = _find_dataset_class(name)
     if hasattr(kind, "train_list"):
@@ -115,7 +115,7 @@ def _list_archives(name: str) -> list[tuple[Path, str]]:
     return [(Path(PUBLISHED[name].title, "raw", file), md5) for file, md5 in kind.resources]
 
 
-def _is_right(path: Path, md5: str | None) -> bool:
+def _is_intact_file(path: Path, md5: str | None) -> bool:
     from torchvision.datasets.utils import check_integrity
 
     return check_integrity(path, md5) if md5 else _is_whole_idx(path)
@@ -131,11 +131,11 @@ def _is_whole_idx(path: Path) -> bool:
     return path.stat().st_size == 4 + 4 * len(lengths) + math.prod(lengths)
 
 
-def _fetch(name: str, root: Path) -> None:
+def _download_or_unpack(name: str, root: Path) -> None:
     """Put the files of a set into `root`, from archives that lie there or from the internet."""
     lying = [(file, md5) for file, md5 in _list_archives(name) if (root / file).is_file()]
     for file, md5 in lying:
-        if not _is_right(root / file, md5):
+        if not _is_intact_file(root / file, md5):
             raise DatasetError(
                 f"{root / file} was downloaded by half, or is damaged: its checksum is not {md5}. "
                 "Delete it and try again, to have it downloaded anew."
@@ -148,17 +148,17 @@ def _fetch(name: str, root: Path) -> None:
                 shutil.copyfile(root / file, Path(scratch) / file)
             if len(lying) < len(_list_archives(name)):
                 print(f"Downloading {PUBLISHED[name].title} into {root}.")
-            with _blocking():
+            with _limit_download_silence():
                 _find_dataset_class(name)(scratch, download=True)
-            for file, _ in _list_files(name):
+            for file, _ in _list_unpacked_files(name):
                 (root / file).parent.mkdir(parents=True, exist_ok=True)
                 os.replace(Path(scratch) / file, root / file)
     except _FETCHING_FAILS_BY as error:
-        raise MissingDatasetError(_write_advice(name, root, error)) from error
+        raise MissingDatasetError(_describe_failed_download(name, root, error)) from error
 
 
 @contextlib.contextmanager
-def _blocking() -> Iterator[None]:
+def _limit_download_silence() -> Iterator[None]:
     """Give up on a silent server, and draw torchvision's progress bar on a terminal only."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(SECONDS_OF_SILENCE)
@@ -170,7 +170,7 @@ def _blocking() -> Iterator[None]:
         socket.setdefaulttimeout(before)
 
 
-def _write_advice(name: str, root: Path, error: Exception) -> str:
+def _describe_failed_download(name: str, root: Path, error: Exception) -> str:
     reason = " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC):
         what_to_do = "Name a folder with room to write by --data or VIT_COURSE_DATA."
@@ -182,7 +182,7 @@ def _write_advice(name: str, root: Path, error: Exception) -> str:
     return f"{PUBLISHED[name].title} is not in {root}, and could not be put there: {reason}. {what_to_do}"
 
 
-def _make_dataset(name: str, published: Any) -> ImageDataset:
+def _convert_to_image_dataset(name: str, published: Any) -> ImageDataset:
     images = torch.as_tensor(published.data)
     pixels = images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
     classes = tuple("0123456789") if name == "mnist" else tuple(published.classes)

@@ -13,7 +13,7 @@ from pathlib import Path
 import vit_course.exercises
 from exercise_kit.engine.verdict import Cause, CheckResult, Report, Verdict, format_count
 from exercise_kit.reasons import Reason
-from vit_course.diagnosis.watch import Op, is_of_the_model
+from vit_course.diagnosis.watch import Op, is_model_source_file
 
 
 class Answer(StrEnum):
@@ -55,7 +55,7 @@ class Finding:
     file: str = ""
     line: int = 0
 
-    def place(self) -> str:
+    def describe_place(self) -> str:
         """ "`blocks.0.attention` (vit.py, line 59)", or as much of it as is known."""
         line = f"{Path(self.file).name}, line {self.line}" if self.file else ""
         if self.module and line:
@@ -65,8 +65,8 @@ class Finding:
     def as_result(self, waits_for: str = "") -> CheckResult:
         """The finding as a line of a report of the kind that ``check`` gives."""
         verdict, reason = _VERDICT[self.answer]
-        seen = f"{self.seen}, in {self.place()}" if self.place() and self.seen else self.seen
-        causes = (_find_cause(*self.mistake),) if self.mistake else ()
+        seen = f"{self.seen}, in {self.describe_place()}" if self.describe_place() and self.seen else self.seen
+        causes = (_find_cause_of_mistake(*self.mistake),) if self.mistake else ()
         said = {"reason": reason, "word": str(self.answer), "waits_for": waits_for}
         return CheckResult(self.asked, self.claim, verdict, seen, causes=causes, **said)  # type: ignore[arg-type]
 
@@ -78,7 +78,7 @@ class Finding:
             "answer": str(self.answer),
             "seen": self.seen or None,
             "mistake": self.mistake[1] if self.mistake else None,
-            "pages": dict(_find_cause(*self.mistake).pages) if self.mistake else {},
+            "pages": dict(_find_cause_of_mistake(*self.mistake).pages) if self.mistake else {},
             "module": self.module or None,
             "file": self.file or None,
             "line": self.line or None,
@@ -86,7 +86,7 @@ class Finding:
 
 
 @cache
-def _find_cause(exercise: str, name: str) -> Cause:
+def _find_cause_of_mistake(exercise: str, name: str) -> Cause:
     # one exercise is imported and not their catalog, which takes seconds
     folder = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", exercise).lower()
     (claims,) = Path(vit_course.exercises.__path__[0]).glob(f"*/{folder}/claims.py")
@@ -131,7 +131,7 @@ def _make_remark(
     answer: Answer, seen: str, mistake: str, at: Op | None, module: str, error: Exception | None
 ) -> Remark:
     exercise, _, name = mistake.partition(": ")
-    where = find_line(error) if error else (at and at.where) or ("", 0)
+    where = find_raising_line(error) if error else (at and at.where) or ("", 0)
     return Remark(answer, seen, (exercise, name) if name else None, at.module if at else module, where)
 
 
@@ -141,12 +141,12 @@ def describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {words[0][:110]}" if words else type(error).__name__
 
 
-def find_line(error: BaseException) -> tuple[str, int]:
+def find_raising_line(error: BaseException) -> tuple[str, int]:
     """The file and the last line outside torch that an exception passed; ("", 0) where it passed none."""
     found, trace = ("", 0), error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if is_of_the_model(file) and Path(file).parent != Path(__file__).parent:
+        if is_model_source_file(file) and Path(file).parent != Path(__file__).parent:
             found = file, trace.tb_lineno
         trace = trace.tb_next
     return found

@@ -28,9 +28,17 @@ from vit_course.diagnosis import (
     waves,
     whole,
 )
-from vit_course.diagnosis.answers import Answer, Diagnosis, Finding, NotAsked, Remarks, describe_error, find_line
+from vit_course.diagnosis.answers import (
+    Answer,
+    Diagnosis,
+    Finding,
+    NotAsked,
+    Remarks,
+    describe_error,
+    find_raising_line,
+)
 from vit_course.diagnosis.case import Case
-from vit_course.diagnosis.subject import Subject, undisturbed
+from vit_course.diagnosis.subject import Subject, preserve_global_state
 
 Property = Callable[[Any], Remarks]
 _VIT = (patches, positions, waves, sizes, projections, heads, attention, norms, block, mlp, head)
@@ -68,15 +76,15 @@ def diagnose(
         ValueError: ``images`` have not four axes, or there is none.
     """
     _check_arguments(model, images)
-    with undisturbed():
-        findings = list(_find_all(model, images[:_AT_ONCE], after_each))
+    with preserve_global_state():
+        findings = list(_ask_all_properties(model, images[:_AT_ONCE], after_each))
         lesson = learning.Lesson(model, images, labels, optimizer, loss)
         if labels is not None or optimizer is not None:
-            findings += [found for each in learning.PROPERTIES for found in ask(each, lesson)]
-    return Diagnosis(type(model).__name__, tuple(_make_results(findings)), findings=tuple(findings))
+            findings += [found for each in learning.PROPERTIES for found in ask_property(each, lesson)]
+    return Diagnosis(type(model).__name__, tuple(_make_check_results(findings)), findings=tuple(findings))
 
 
-def _make_results(findings: list[Finding]) -> Iterable[CheckResult]:
+def _make_check_results(findings: list[Finding]) -> Iterable[CheckResult]:
     """Lines of the report; what could not be asked for the same reason folds under the first of them."""
     leaders: dict[str, str] = {}
     for each in findings:
@@ -93,13 +101,13 @@ def _check_arguments(model: object, images: object) -> None:
         raise ValueError(f"images must be (n, channels, height, width), not {tuple(images.shape)}")
 
 
-def _find_all(model: nn.Module, images: Tensor, after_each: Callable[[], None]) -> Iterable[Finding]:
+def _ask_all_properties(model: nn.Module, images: Tensor, after_each: Callable[[], None]) -> Iterable[Finding]:
     if len(images) == 1:
         images = torch.cat([images, images.flip(-1) * 0.7 + 0.1 * torch.randn_like(images)])
     try:
         case: Case | None = Case(Subject(model, images))
     except Exception as error:
-        case, stopped = _try_one_image(model, images, error)
+        case, stopped = _retry_with_one_image(model, images, error)
         yield stopped
     if case is None:
         return
@@ -108,13 +116,13 @@ def _find_all(model: nn.Module, images: Tensor, after_each: Callable[[], None]) 
         seen = "no attention was found (a product of queries and keys); only what any classifier has was asked"
         yield Finding("attention_there", claim, Answer.NOT_ASKED, seen)
     for each in OF_ANY_MODEL + OF_A_VIT * case.is_vit:
-        yield from ask(each, case)
+        yield from ask_property(each, case)
         after_each()
 
 
-def _try_one_image(model: nn.Module, images: Tensor, error: Exception) -> tuple[Case | None, Finding]:
+def _retry_with_one_image(model: nn.Module, images: Tensor, error: Exception) -> tuple[Case | None, Finding]:
     """Return what can still be asked of a model that a batch stops, and what is to be said of that."""
-    claim, (file, line) = "The model runs on the images.", find_line(error)
+    claim, (file, line) = "The model runs on the images.", find_raising_line(error)
     try:
         case = Case(Subject(model, images[:1]))
     except Exception:
@@ -125,7 +133,7 @@ def _try_one_image(model: nn.Module, images: Tensor, error: Exception) -> tuple[
     return case, Finding("runs", claim, Answer.WRONG, seen, mistake, file=file, line=line)
 
 
-def ask(asked: Property, of: Any) -> list[Finding]:
+def ask_property(asked: Property, of: Any) -> list[Finding]:
     """One property's findings: what it remarks, that it could not be asked, or that it holds."""
     name, claim = asked.__name__, (asked.__doc__ or "").strip()
     found: list[Finding] = []
@@ -135,7 +143,7 @@ def ask(asked: Property, of: Any) -> list[Finding]:
     except NotAsked as reason:
         return found or [Finding(name, claim, Answer.NOT_ASKED, str(reason))]
     except Exception as error:  # whatever a strange model does to a question, the others are asked
-        file, line = find_line(error)
+        file, line = find_raising_line(error)
         seen = f"the model raises {describe_error(error)} when it is asked"
         return found or [Finding(name, claim, Answer.NOT_ASKED, seen, file=file, line=line)]
     return found or [Finding(name, claim, Answer.HOLDS)]

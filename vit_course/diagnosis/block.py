@@ -50,8 +50,8 @@ def _name_lost_residual(case: Case) -> str:
 
 def residual_once(case: Case) -> Remarks:
     """With its branches silent the stream passes a block unchanged."""
-    steps = case.steps
-    if doubled := next((op for op in case.watch.ops if _adds_to_itself(op, case.start.numel())), None):
+    steps = case.residual_steps
+    if doubled := next((op for op in case.watch.ops if _adds_tensor_to_itself(op, case.embedded_tokens.numel())), None):
         seen = "a tensor is added to itself: a branch, or the stream, counts twice"
         yield report_wrong(seen, f"{_BLOCK}branch added to itself", doubled)
         return
@@ -66,14 +66,14 @@ def residual_once(case: Case) -> Remarks:
     with torch.no_grad():
         silent, _ = case.subject.watch(case.images, edits)
     for step in steps:
-        slope = _measure_slope(step, silent.ops)
+        slope = _measure_residual_gain(step, silent.ops)
         if abs(slope - 2) < 0.25 or abs(slope) < 0.2:
             seen = f"with its branch silent a block multiplies the stream by {slope:.2f}"
             yield report_wrong(seen, _name_inner_residual(case, {step}), step.sum)
             return
 
 
-def _adds_to_itself(op: Op, size: int) -> bool:
+def _adds_tensor_to_itself(op: Op, size: int) -> bool:
     if op.name not in ADDS or len(op.reads) != 2 or not op.data or op.out.numel() < size:
         return False
     first, second = (trace_source(*read, scales=False) for read in op.reads)
@@ -86,7 +86,7 @@ def _name_inner_residual(case: Case, steps: set[Step]) -> str:
     return "MultiHeadSelfAttention: residual inside" if attends else "Mlp: residual inside the mlp"
 
 
-def _measure_slope(step: Step, ops: list[Op]) -> float:
+def _measure_residual_gain(step: Step, ops: list[Op]) -> float:
     """By what the stream is multiplied on its way through a sum; 1 where that cannot be asked."""
     if step.sum.number >= len(ops) or step.relation != "same" or step.before[1] is None:
         return 1.0
@@ -98,7 +98,7 @@ def _measure_slope(step: Step, ops: list[Op]) -> float:
 
 def attention_then_mlp(case: Case) -> Remarks:
     """A block is attention, then an MLP that reads the stream behind it."""
-    steps = case.steps
+    steps = case.residual_steps
     kinds = "".join("A" if case.anatomy.find_sites_within(step) else "M" for step in steps)
     if "M" not in kinds and len(kinds) > 1:
         seen = f"{len(kinds)} branches hold attention, none an MLP"

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from exercise_kit.progress_bar import progress_bar
-from vit_course.diagnosis.answers import describe_error, find_line
+from vit_course.diagnosis.answers import describe_error, find_raising_line
 from vit_course.diagnosis.asking import OF_A_VIT, OF_ANY_MODEL, diagnose
 
 if TYPE_CHECKING:
@@ -72,22 +72,26 @@ def _load_model(source: str, call: str | None) -> nn.Module:
     if not path.is_file():
         raise DiagnoseError(f"there is no file {path}")
     print(f"Running {path}, as any import does.", file=sys.stderr)
-    space = _run(path)
+    space = _run_file(path)
     if name not in space:
-        raise DiagnoseError(f"{path} defines no {name}; it has {', '.join(_list_models(space)) or 'no model at all'}")
+        raise DiagnoseError(
+            f"{path} defines no {name}; it has {', '.join(_list_model_classes(space)) or 'no model at all'}"
+        )
     try:
         made = eval(call, space) if call else space[name]
         if isinstance(made, type):
             made = made()
     except Exception as error:
         how = "" if call else f"say with --call how to make {name}: "
-        raise DiagnoseError(f"{how}{call or name + '()'} raises {describe_error(error)}{_at(error)}") from error
+        raise DiagnoseError(
+            f"{how}{call or name + '()'} raises {describe_error(error)}{_describe_line(error)}"
+        ) from error
     if not isinstance(made, nn.Module):
         raise DiagnoseError(f"{call or name} gives {type(made).__name__}, and not a torch.nn.Module")
     return made
 
 
-def _run(path: Path) -> dict[str, Any]:
+def _run_file(path: Path) -> dict[str, Any]:
     """The names that a file defines, with the modules beside it in reach."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
@@ -98,18 +102,18 @@ def _run(path: Path) -> dict[str, Any]:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise DiagnoseError(f"running {path} raises {describe_error(error)}{_at(error)}") from error
+        raise DiagnoseError(f"running {path} raises {describe_error(error)}{_describe_line(error)}") from error
     finally:
         sys.path.pop(0)
     return vars(module)
 
 
-def _at(error: BaseException) -> str:
+def _describe_line(error: BaseException) -> str:
     """The line of the file that failed."""
-    file, line = find_line(error)
+    file, line = find_raising_line(error)
     return f" ({Path(file).name}, line {line})" if line and Path(file).is_file() else ""
 
 
-def _list_models(space: dict[str, Any]) -> list[str]:
+def _list_model_classes(space: dict[str, Any]) -> list[str]:
     found = (name for name, each in space.items() if isinstance(each, type) and issubclass(each, nn.Module))
     return sorted(found)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, report_wrong
-from vit_course.diagnosis.subject import copy_model, find_logits, unhook
+from vit_course.diagnosis.subject import copy_model, find_logits, remove_callers_hooks
 
 _STEPS = 150
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -43,7 +43,7 @@ class Lesson:
         return self._optimizer
 
     @cached_property
-    def misfit(self) -> str:
+    def label_problem(self) -> str:
         """How the labels differ from class numbers; "" where they are such, or probabilities."""
         labels = self.labels
         if len(labels) != len(self.images):
@@ -55,17 +55,17 @@ class Lesson:
         least, most = int(labels.min()), int(labels.max())
         return f"labels run from {least} to {most}; the model has {classes} classes" * (least < 0 or most >= classes)
 
-    def fitting_labels(self) -> Tensor:
+    def require_fitting_labels(self) -> Tensor:
         """The labels, to learn from (NotAsked: they are none for these logits)."""
-        if self.misfit:
+        if self.label_problem:
             raise NotAsked("the labels do not fit the logits")
         return self.labels
 
 
 def labels_in_range(lesson: Lesson) -> Remarks:
     """Labels are class numbers from 0, one for each image."""
-    if lesson.misfit:
-        yield report_wrong(lesson.misfit)
+    if lesson.label_problem:
+        yield report_wrong(lesson.label_problem)
 
 
 def optimizer_holds_all(lesson: Lesson) -> Remarks:
@@ -89,8 +89,8 @@ def optimizer_holds_all(lesson: Lesson) -> Remarks:
 
 def step_changes_all(lesson: Lesson) -> Remarks:
     """One step changes every parameter that the optimizer holds."""
-    model, mine = _copy_both(lesson.model, lesson.optimizer)
-    labels = lesson.fitting_labels()
+    model, mine = _copy_model_and_optimizer(lesson.model, lesson.optimizer)
+    labels = lesson.require_fitting_labels()
     stale = sum(each.grad is not None for each in lesson.model.parameters())
     if stale:
         yield report_unusual(
@@ -113,7 +113,7 @@ def step_changes_all(lesson: Lesson) -> Remarks:
 
 def learns_by_heart(lesson: Lesson) -> Remarks:
     """Sixteen images can be learned by heart."""
-    labels, images = lesson.fitting_labels()[:16], lesson.images[:16]
+    labels, images = lesson.require_fitting_labels()[:16], lesson.images[:16]
     model = copy_model(lesson.model).train()
     for each in model.modules():
         if isinstance(each, nn.modules.dropout._DropoutNd):
@@ -135,10 +135,10 @@ def learns_by_heart(lesson: Lesson) -> Remarks:
     yield report_unusual(seen + (f"; no gradient comes to `{dead[0]}`" if dead else ""))
 
 
-def _copy_both(model: nn.Module, optimizer: Optimizer) -> tuple[nn.Module, Any]:
+def _copy_model_and_optimizer(model: nn.Module, optimizer: Optimizer) -> tuple[nn.Module, Any]:
     """Copies of a model and of its optimizer that belong together."""
     ours, theirs = copy.deepcopy((model, optimizer))
-    unhook(ours)
+    remove_callers_hooks(ours)
     return ours, theirs
 
 

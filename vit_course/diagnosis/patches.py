@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, report_wrong
-from vit_course.diagnosis.case import Case, close
+from vit_course.diagnosis.case import Case, are_close
 from vit_course.diagnosis.watch import BENDS, LINEARS, NORMS, Op, compute_gradient
 
 _MODULE = "PatchEmbedding: "
@@ -27,9 +27,9 @@ class Box:
         self.compact = self.filled and wide <= 3 * narrow and all_colors and area <= 0.6 * plane.numel()
 
 
-def find_boxes(case: Case) -> dict[int, Box]:
+def find_pixel_boxes(case: Case) -> dict[int, Box]:
     """For each patch token that is looked at, the box that it reads."""
-    boxes = {row: Box(case.seen[row][0]) for row in case.patches}
+    boxes = {row: Box(case.pixel_gradients_by_token[row][0]) for row in case.patch_token_indices}
     if not boxes:
         raise NotAsked("no pixel reaches the tokens by a gradient")
     return boxes
@@ -37,7 +37,7 @@ def find_boxes(case: Case) -> dict[int, Box]:
 
 def one_square_each(case: Case) -> Remarks:
     """Each token reads one square of pixels, in all channels."""
-    boxes, count = find_boxes(case), case.start.shape[1]
+    boxes, count = find_pixel_boxes(case), case.embedded_tokens.shape[1]
     if count == 1 or (len(boxes) == 1 and count <= 2):
         yield report_wrong("the whole image is one token", "patchify: patch size counted as patches")
         return
@@ -48,35 +48,42 @@ def one_square_each(case: Case) -> Remarks:
     seen = f"token {bad[0]} reads {box.count} pixels, scattered over {box.height}×{box.width}"
     if len(bad) < len(boxes) / 2:
         raise NotAsked(f"{len(bad)} of {len(boxes)} tokens read another area: {seen}")
-    if box.count > 0.6 * case.images[0, 0].numel() and not _by_feature(case, bad[0]):
+    if box.count > 0.6 * case.images[0, 0].numel() and not _reads_square_per_feature(case, bad[0]):
         raise NotAsked("each token reads most of the image before the first block")
     strips = box.width > 3 * box.height and box.filled
     mistake = f"{_MODULE}{'embedding of strips' if strips else 'reshaped where transposed'}"
-    yield report_wrong(f"{len(bad)} of {len(boxes)} tokens read no square: {seen}", mistake, _find_embedding(case))
+    yield report_wrong(
+        f"{len(bad)} of {len(boxes)} tokens read no square: {seen}", mistake, _find_patch_embedding(case)
+    )
 
 
-def _by_feature(case: Case, row: int) -> bool:
+def _reads_square_per_feature(case: Case, row: int) -> bool:
     """Say whether single numbers of a token read one square each, though the whole token does not."""
-    width = case.start.shape[-1]
+    width = case.embedded_tokens.shape[-1]
     first, last = (
-        Box(compute_gradient(case.start[0, row, each : each + 1], case.pixels)[0]) for each in (0, width - 1)
+        Box(compute_gradient(case.embedded_tokens[0, row, each : each + 1], case.pixels_with_gradient)[0])
+        for each in (0, width - 1)
     )
     return first.compact and last.compact and (first.top, first.left) != (last.top, last.left)
 
 
 def each_pixel_once(case: Case) -> Remarks:
     """Patches do not overlap."""
-    if not all(box.compact for box in find_boxes(case).values()):
+    if not all(box.compact for box in find_pixel_boxes(case).values()):
         return
-    most = int(torch.stack([(case.seen[row][0] != 0).any(0).int() for row in case.patches]).sum(0).max())
+    most = int(
+        torch.stack([(case.pixel_gradients_by_token[row][0] != 0).any(0).int() for row in case.patch_token_indices])
+        .sum(0)
+        .max()
+    )
     if most > 1:
         seen = f"a pixel is read by up to {most} tokens: patches overlap, as behind a stem of convolutions"
-        yield report_unusual(seen, "patchify: overlapping patches", _find_embedding(case))
+        yield report_unusual(seen, "patchify: overlapping patches", _find_patch_embedding(case))
 
 
 def rows_before_columns(case: Case) -> Remarks:
     """Tokens run row by row, from left to right."""
-    boxes = find_boxes(case)
+    boxes = find_pixel_boxes(case)
     if not all(box.compact for box in boxes.values()):
         raise NotAsked("tokens are no squares")
     places = [(box.top, box.left) for box in boxes.values()]
@@ -86,7 +93,7 @@ def rows_before_columns(case: Case) -> Remarks:
         seen = (
             f"tokens run {seen}: learned positions make up for it, tables of rows and columns and loaded weights do not"
         )
-        yield report_unusual(seen, f"{_MODULE}embedding in column order", _find_embedding(case))
+        yield report_unusual(seen, f"{_MODULE}embedding in column order", _find_patch_embedding(case))
 
 
 def same_map_for_each(case: Case) -> Remarks:
@@ -100,14 +107,14 @@ def same_map_for_each(case: Case) -> Remarks:
         return
     if bends or any(op.name in NORMS for op in ops):
         raise NotAsked("between pixels and tokens stands more than one linear map")
-    rows = [row for row, box in find_boxes(case).items() if box.compact]
-    weights = [mask[mask != 0].sort().values for mask in (case.seen[row][0] for row in rows)]
+    rows = [row for row, box in find_pixel_boxes(case).items() if box.compact]
+    weights = [mask[mask != 0].sort().values for mask in (case.pixel_gradients_by_token[row][0] for row in rows)]
     whole = {len(each) for each in weights}
-    if len(whole) == 1 and not all(close(each, weights[0], 1e-3) for each in weights[1:]):
-        yield report_wrong("the patches are not all mapped by the same weights", at=_find_embedding(case))
+    if len(whole) == 1 and not all(are_close(each, weights[0], 1e-3) for each in weights[1:]):
+        yield report_wrong("the patches are not all mapped by the same weights", at=_find_patch_embedding(case))
 
 
-def _find_embedding(case: Case) -> Op | None:
+def _find_patch_embedding(case: Case) -> Op | None:
     return next((op for op in case.watch.ops if op.data and op.name in LINEARS), None)
 
 

@@ -21,7 +21,7 @@ _LEAST = 0.02  # by how much a parameter is moved that starts at one number
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def preserve_global_state() -> Iterator[None]:
     """Random states, gradient mode and the fast path of ``nn.TransformerEncoder`` are afterward as they were before."""
     ours, theirs = random.getstate(), np.random.get_state()
     fast = torch.backends.mha.get_fastpath_enabled()
@@ -39,19 +39,19 @@ def undisturbed() -> Iterator[None]:
 def copy_model(model: nn.Module) -> nn.Module:
     """A copy that shares nothing; one that torch compiled is opened, and what an earlier pass left in it is let go."""
     model = getattr(model, "_orig_mod", model)
-    held = [each for module in model.modules() for value in vars(module).values() for each in _as_members(value)]
+    held = [each for module in model.modules() for value in vars(module).values() for each in _list_members(value)]
     memo: dict[int, Any] = {
         id(each): each.detach().clone() for each in held if isinstance(each, Tensor) and not each.is_leaf
     }
     try:
         made = copy.deepcopy(model, dict(memo))
     except TypeError:  # something that cannot be copied, such as a lock: both hold the same
-        made = copy.deepcopy(model, memo | {id(each): each for each in held if not _copies(each)})
-    unhook(made)
+        made = copy.deepcopy(model, memo | {id(each): each for each in held if not _can_be_copied(each)})
+    remove_callers_hooks(made)
     return made
 
 
-def unhook(model: nn.Module) -> None:
+def remove_callers_hooks(model: nn.Module) -> None:
     """Take the caller's hooks off a copy: they see nothing of what is done with it."""
     for module in model.modules():
         for hooks in (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks):
@@ -59,13 +59,13 @@ def unhook(model: nn.Module) -> None:
                 del hooks[key]
 
 
-def _as_members(value: Any) -> Iterable[Any]:
+def _list_members(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
         return [*value.values()]
     return value if isinstance(value, list | tuple) else [value]
 
 
-def _copies(value: Any) -> bool:
+def _can_be_copied(value: Any) -> bool:
     if isinstance(value, nn.Module | Tensor | str | int | float | bool | None):
         return True
     try:
@@ -75,7 +75,7 @@ def _copies(value: Any) -> bool:
     return True
 
 
-def make_generic(model: nn.Module) -> nn.Module:
+def copy_with_perturbed_parameters(model: nn.Module) -> nn.Module:
     """A copy in which no parameter is 0, 1 or equal to another, so that each can be seen at work."""
     made = copy_model(model).float().eval()
     generator = torch.Generator().manual_seed(1)
@@ -121,7 +121,7 @@ class Subject:
     def __init__(self, model: nn.Module, images: Tensor) -> None:
         self.original = model
         self.images = images.detach().clone().float()
-        self.model, self.start = make_generic(model), copy_model(model).float().eval()
+        self.model, self.start = copy_with_perturbed_parameters(model), copy_model(model).float().eval()
 
     def run(self, images: Tensor, model: nn.Module | None = None) -> Tensor:
         """Logits, always from the same random state, so that a model with dropout in evaluation can be asked, too."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from vit_course.diagnosis.answers import NotAsked, Remarks, report_unusual, report_wrong
 from vit_course.diagnosis.case import Case
-from vit_course.diagnosis.parameters import find_leaves, list_names
+from vit_course.diagnosis.parameters import find_gradient_leaves, join_some_names
 from vit_course.diagnosis.subject import copy_model, find_logits
 from vit_course.diagnosis.watch import FUSED, Op
 
@@ -38,7 +38,7 @@ def all_learn(case: Case) -> Remarks:
     frozen = [name for name, each in case.subject.original.named_parameters() if not each.requires_grad]
     if frozen:
         verb = "does" if len(frozen) == 1 else "do"
-        seen = f"{list_names(frozen)} {verb} not learn: requires_grad is False"
+        seen = f"{join_some_names(frozen)} {verb} not learn: requires_grad is False"
         yield report_unusual(seen, module=frozen[0].rpartition(".")[0])
 
 
@@ -48,12 +48,16 @@ def dropout_used(case: Case) -> Remarks:
     named = {name: each for name, each in model.named_modules() if isinstance(each, nn.modules.dropout._DropoutNd)}
     drops = {name: each for name, each in named.items() if each.p > 0}
     called = _find_running_dropouts(case, model, drops)
-    live = {id(each) for each in find_leaves(case.answers)}
-    idle = [name for name in drops if name not in called and not _home_is_idle(model, case.subject.model, name, live)]
+    live = {id(each) for each in find_gradient_leaves(case.watched_logits)}
+    idle = [
+        name
+        for name in drops
+        if name not in called and not _has_unused_home_module(model, case.subject.model, name, live)
+    ]
     if idle:
         verb = "is" if len(idle) == 1 else "are"
-        yield report_wrong(f"{list_names(idle)} {verb} built and never called", module=idle[0])
-    ends = [name for name, each in drops.items() if name in called and _ends_with(model, each, case)]
+        yield report_wrong(f"{join_some_names(idle)} {verb} built and never called", module=idle[0])
+    ends = [name for name, each in drops.items() if name in called and _ends_with_dropout(model, each, case)]
     if ends:
         yield report_wrong(f"`{ends[0]}` drops logits in training", module=ends[0])
 
@@ -65,17 +69,17 @@ def _find_running_dropouts(case: Case, model: nn.Module, drops: Mapping[str, nn.
     watch, _ = case.subject.watch(case.images, model=model)
     for hook in hooks:
         hook.remove()
-    rates = {op.module for op in watch.ops if _drops(op)}
+    rates = {op.module for op in watch.ops if _is_dropout(op)}
     return inner | {name for name in drops if name.rpartition(".")[0] in rates or name in rates}
 
 
-def _drops(op: Op) -> bool:
+def _is_dropout(op: Op) -> bool:
     if op.name == FUSED:
         return bool(op.kwargs.get("dropout_p") or (len(op.args) > 4 and op.args[4]))
     return "dropout" in op.name
 
 
-def _ends_with(model: nn.Module, drop: nn.Module, case: Case) -> bool:
+def _ends_with_dropout(model: nn.Module, drop: nn.Module, case: Case) -> bool:
     """Say whether the logits are what a dropout gives."""
     kept: list[Tensor] = []
     hook = drop.register_forward_hook(lambda _, __, out: kept.append(out))
@@ -85,7 +89,7 @@ def _ends_with(model: nn.Module, drop: nn.Module, case: Case) -> bool:
     return same and (kept[-1] is found or kept[-1].data_ptr() == found.data_ptr())
 
 
-def _home_is_idle(model: nn.Module, asked: nn.Module, name: str, live: set[int]) -> bool:
+def _has_unused_home_module(model: nn.Module, asked: nn.Module, name: str, live: set[int]) -> bool:
     home = name.rpartition(".")[0]
     if isinstance(model.get_submodule(home), nn.MultiheadAttention):
         return True

@@ -92,7 +92,7 @@ class Watch(TorchFunctionMode):
         if func is F.multi_head_attention_forward:  # opened up, so that its parts are seen
             with patch.object(F, "has_torch_function", lambda _: False), self:
                 return func(*args, **kwargs)
-        reads = [(each, self._last.get(id(each))) for each in _walk_tensors((*args, *kwargs.values()))]
+        reads = [(each, self._last.get(id(each))) for each in _iterate_tensors((*args, *kwargs.values()))]
         result = func(*args, **kwargs)
         outs = [each for each in (result if isinstance(result, tuple | list) else [result]) if isinstance(each, Tensor)]
         if name == "__setitem__":
@@ -103,10 +103,10 @@ class Watch(TorchFunctionMode):
         if edit and isinstance(result, Tensor):
             result = edit(result)
             outs = [result]
-        where = _find_model_line()
+        where = _find_calling_model_line()
         data = any(each is self.images or (maker is not None and maker.data) for each, maker in reads)
         for out in outs:
-            op = Op(self._count, name, reads, out, args, kwargs, self._module, where, data)
+            op = Op(self._count, name, reads, out, args, kwargs, self._current_module, where, data)
             self.ops.append(op)
             self._count += 1
             self._last[id(out)] = op
@@ -115,33 +115,33 @@ class Watch(TorchFunctionMode):
         return result
 
     @property
-    def _module(self) -> str:
+    def _current_module(self) -> str:
         return self.modules[-1] if self.modules else ""
 
-    def find_maker(self, tensor: Tensor) -> Op | None:
+    def find_op_that_made(self, tensor: Tensor) -> Op | None:
         """The operation that made a tensor, as of the end."""
         return self._last.get(id(tensor))
 
 
-def _walk_tensors(values: Any) -> Iterator[Tensor]:
+def _iterate_tensors(values: Any) -> Iterator[Tensor]:
     for each in values:
         if isinstance(each, Tensor):
             yield each
         elif isinstance(each, tuple | list):
-            yield from _walk_tensors(each)
+            yield from _iterate_tensors(each)
 
 
-def is_of_the_model(file: str) -> bool:
+def is_model_source_file(file: str) -> bool:
     """Say whether a source file is neither torch's nor Python's own."""
     of_python = file.startswith(_STDLIB) and "site-packages" not in file
     return not (of_python or "/torch/" in file or "/einops/" in file or file.startswith("<frozen"))
 
 
-def _find_model_line() -> tuple[str, int] | None:
+def _find_calling_model_line() -> tuple[str, int] | None:
     frame = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename
-        if is_of_the_model(file) and file != __file__:
+        if is_model_source_file(file) and file != __file__:
             return (file, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return None
@@ -192,12 +192,12 @@ def find_constant_factor(op: Op) -> tuple[tuple[Tensor, Op | None], float | None
     return None
 
 
-def is_given(tensor: Tensor, op: Op | None) -> bool:
+def is_independent_of_images(tensor: Tensor, op: Op | None) -> bool:
     """Say whether the numbers are the model's own (a weight, a table) and not made from the images."""
     return not op.data if op else True
 
 
-def list_between(late: Op | None, early: Op | None, ops: list[Op]) -> list[Op]:
+def list_ops_between(late: Op | None, early: Op | None, ops: list[Op]) -> list[Op]:
     """Operations on the ways from ``early`` to ``late``: those after the first, up to the second."""
     if late is None or early is None:
         return []
@@ -213,7 +213,7 @@ def compute_gradient(of: Tensor, to: Tensor) -> Tensor:
     return torch.zeros_like(to) if found is None else found
 
 
-def measure_degree(of: Tensor, to: Tensor) -> float:
+def measure_homogeneity_degree(of: Tensor, to: Tensor) -> float:
     """By Euler's theorem, how a result grows with what it is made from: 1 for a linear map, 0 behind a norm."""
     weights = torch.randn(of.shape, generator=torch.Generator().manual_seed(2)).to(of)
     grown = float((compute_gradient(of, to) * to).detach().sum())

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from vit_course.diagnosis.answers import Remarks, report_unusual
 from vit_course.diagnosis.case import Case
-from vit_course.diagnosis.positions import find_same_op, find_tables
+from vit_course.diagnosis.positions import find_op_in_other_pass, find_position_tables
 from vit_course.diagnosis.watch import ADDS
 
 _TABLE = "sinusoidal_positions: "
@@ -35,17 +35,19 @@ def _list_frequency_schedules(width: int) -> dict[str, Tensor]:
 def table_of_waves(case: Case) -> Remarks:
     """Positions learn, or are sines and cosines whose frequencies run from 1 to 1/10000."""
     first = case.anatomy.start[1]
-    fixed = [op for op, given in find_tables(case, case.watch.ops, ADDS) if not given[0].requires_grad]
+    fixed = [op for op, given in find_position_tables(case, case.watch.ops, ADDS) if not given[0].requires_grad]
     if not fixed or first is None or fixed[0].number > first.number:
         return
     watch, _ = case.subject.watch(case.images, model=case.subject.start)
-    op = find_same_op(watch.ops, fixed[0])
-    given = next(each for (at, each) in find_tables(case, watch.ops, ADDS) if at is op)[0].detach().double()
-    table = given.reshape(-1, case.start.shape[-1])[-len(case.start[0]) + len(case.special) :].cpu()
+    op = find_op_in_other_pass(watch.ops, fixed[0])
+    given = next(each for (at, each) in find_position_tables(case, watch.ops, ADDS) if at is op)[0].detach().double()
+    table = given.reshape(-1, case.embedded_tokens.shape[-1])[
+        -len(case.embedded_tokens[0]) + len(case.special_token_indices) :
+    ].cpu()
     if not table.any() or table.std() < 1e-9:
         yield report_unusual("the positions are one number each, and do not learn", at=op)
         return
-    said = _name_schedule(table / table.abs().max())
+    said = _name_frequency_mistake(table / table.abs().max())
     if said is None:
         yield report_unusual("the positions do not learn, and are no table of sines and cosines", at=op)
     elif said:
@@ -53,7 +55,7 @@ def table_of_waves(case: Case) -> Remarks:
         yield report_unusual(seen, f"{_TABLE}{said}", op)
 
 
-def _name_schedule(table: Tensor) -> str | None:
+def _name_frequency_mistake(table: Tensor) -> str | None:
     """The mistake's name in a table (patches, width), "" where it is a known one, None where nothing fits."""
     count, width = table.shape
     side = int(count**0.5)
@@ -66,13 +68,13 @@ def _name_schedule(table: Tensor) -> str | None:
             halves = [grid[:, 0, by_row], grid[0][:, by_column]]  # a slow wave looks the same in both
     for name, frequencies in _list_frequency_schedules(width // len(halves)).items():
         for start in (0, 1):
-            fits = [_fit(half, frequencies, start) for half in halves]
+            fits = [_compare_with_waves(half, frequencies, start) for half in halves]
             if all(each is not None for each in fits):
                 return "sines only" if "sines only" in fits else "" if name == "over half minus one" else name
     return None
 
 
-def _fit(half: Tensor, frequencies: Tensor, start: int) -> str | None:
+def _compare_with_waves(half: Tensor, frequencies: Tensor, start: int) -> str | None:
     """ "" where every column is a sine or cosine of one of the frequencies and each has its column; None: it is not."""
     angles = torch.outer(torch.arange(start, start + len(half), dtype=torch.float64), frequencies)
     far_sine, far_cosine = ((half[:, :, None] - wave[:, None]).abs().amax(0) for wave in (angles.sin(), angles.cos()))

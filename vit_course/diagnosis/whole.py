@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from vit_course.diagnosis.answers import NotAsked, Remarks, describe_error, report_unusual, report_wrong
-from vit_course.diagnosis.case import Case, close
+from vit_course.diagnosis.case import Case, are_close
 from vit_course.diagnosis.subject import copy_model, find_logits
 from vit_course.diagnosis.watch import compute_gradient
 
@@ -26,14 +26,14 @@ def image_alone(case: Case) -> Remarks:
     if any(each.shape != case.logits[:1].shape for each in alone):
         seen = f"one image gives logits of shape {tuple(alone[0].shape)}, {count} images {tuple(case.logits.shape)}"
         yield report_wrong(seen, "VisionTransformer: batch of one squeezed")
-    elif case.steady and not close(torch.cat(alone), case.logits):
+    elif case.is_deterministic and not are_close(torch.cat(alone), case.logits):
         far = float((torch.cat(alone) - case.logits).abs().max())
         yield report_wrong(f"the logits of an image alone and in its batch differ by {far:.2g}")
 
 
 def steady_in_evaluation(case: Case) -> Remarks:
     """In evaluation the same images give the same logits twice."""
-    if not case.steady:
+    if not case.is_deterministic:
         drawn = ("rand", "bernoulli", "normal")
         at = next((op for op in case.watch.ops if "dropout" in op.name or op.name.startswith(drawn)), None)
         name = "MultiHeadSelfAttention: weights dropped" if at is not None and "dropout" in at.name else ""
@@ -43,7 +43,7 @@ def steady_in_evaluation(case: Case) -> Remarks:
 def gradient_flows(case: Case) -> Remarks:
     """A backward pass runs through the whole model."""
     try:
-        compute_gradient(case.answers, case.pixels)
+        compute_gradient(case.watched_logits, case.pixels_with_gradient)
     except RuntimeError as error:
         in_place = "inplace" in str(error) or "in-place" in str(error)
         mistake = "EncoderBlock: stream changed in place" if in_place else ""
@@ -52,19 +52,19 @@ def gradient_flows(case: Case) -> Remarks:
 
 def every_pixel(case: Case) -> Remarks:
     """Every pixel of every channel changes the logits, and a gradient comes back to it."""
-    if case.steady and close(case.strange_logits, case.logits, 1e-6):
+    if case.is_deterministic and are_close(case.random_image_logits, case.logits, 1e-6):
         yield report_wrong("very different images give the same logits")
         return
-    reached = compute_gradient(case.answers, case.pixels).abs().amax(0)
+    reached = compute_gradient(case.watched_logits, case.pixels_with_gradient).abs().amax(0)
     if not reached.any():
         ops = (op for op in case.watch.ops if op.data and not op.out.requires_grad and op.out.is_floating_point())
         seen = "the logits change with the images, but no gradient comes back to them"
         yield report_wrong(seen, "patchify: pixels cut from their gradient", next(ops, None))
-    elif seen := describe_unread(reached):
+    elif seen := describe_unread_pixels(reached):
         yield report_wrong(seen)
 
 
-def describe_unread(reached: Tensor) -> str:
+def describe_unread_pixels(reached: Tensor) -> str:
     """That some of an image's numbers, by their slopes (channels, height, width), have no influence; else ""."""
     share = float((reached == 0).float().mean())
     dead = [number for number, plane in enumerate(reached) if not plane.any()]
@@ -81,10 +81,10 @@ def logits_no_probabilities(case: Case) -> Remarks:
         seen = f"the logits have the shape {tuple(found.shape)}: one row for each token"
         yield report_wrong(seen, "VisionTransformer: every token classified")
     total, shares = found.sum(-1), found.exp().sum(-1)
-    if (found >= 0).all() and close(total, torch.ones_like(total), 1e-4):
+    if (found >= 0).all() and are_close(total, torch.ones_like(total), 1e-4):
         seen = "the output of each image is positive and adds up to 1; cross-entropy takes a softmax again"
         yield report_wrong(seen, "VisionTransformer: softmax in the head", last)
-    elif close(shares, torch.ones_like(shares), 1e-4):
+    elif are_close(shares, torch.ones_like(shares), 1e-4):
         seen = "the output is logarithms of probabilities: nll_loss needs that, cross-entropy does not"
         yield report_unusual(seen, at=last)
     elif last and last.name in ("sigmoid", "sigmoid_") and found.min() >= 0 and found.max() <= 1:

@@ -32,12 +32,12 @@ def hunt(exercise: str, seed: int = 1, bugs: int = 1) -> Suspect:
         ValueError: there is no such hunt, ``seed`` is no whole number, or it has fewer bugs. Shown as a sentence.
     """
     from exercise_kit.engine.notebook_or_script import hide_traceback
-    from vit_course.hunts.choose import draw, ground_called  # with the checks, for those who hunt
+    from vit_course.hunts.choose import draw_bugs, find_ground  # with the checks, for those who hunt
     from vit_course.hunts.suspect import Suspect
 
     try:
-        ground = ground_called(exercise)
-        drawn = draw(ground, seed, bugs)
+        ground = find_ground(exercise)
+        drawn = draw_bugs(ground, seed, bugs)
     except ValueError as error:
         raise hide_traceback(error) from None
     title = f"{ground.name}, seed {int(seed)}"

@@ -44,7 +44,7 @@ class Ground:
 
 
 @cache
-def grounds() -> dict[str, Ground]:
+def list_hunting_grounds() -> dict[str, Ground]:
     """All grounds by the name of their exercise, in the order of the course."""
     found = {}
     for name, exercise in EXERCISES.items():
@@ -54,29 +54,29 @@ def grounds() -> dict[str, Ground]:
     return found
 
 
-def exercise_of(ground: Ground) -> Exercise:
+def find_exercise_of_ground(ground: Ground) -> Exercise:
     """The exercise that checks what comes out of a ground."""
     return EXERCISES[ground.name]
 
 
-def ground_called(name: object) -> Ground:
+def find_ground(name: object) -> Ground:
     """The ground of an exercise, in whatever case its name is written.
 
     Raises:
         ValueError: there is none.
     """
-    known = {_plain(each): ground for each, ground in grounds().items()}
-    if isinstance(name, str) and (ground := known.get(_plain(name))):
+    known = {_normalize_name(each): ground for each, ground in list_hunting_grounds().items()}
+    if isinstance(name, str) and (ground := known.get(_normalize_name(name))):
         return ground
-    offer = f"There are: {', '.join(grounds())}."
+    offer = f"There are: {', '.join(list_hunting_grounds())}."
     if not isinstance(name, str):
         raise ValueError(f"The name of a hunt comes first, in quotes; this is {describe_kind(name)}. {offer}")
-    near = difflib.get_close_matches(_plain(name), known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(_normalize_name(name), known, n=1, cutoff=0.5)
     meant = f'Did you mean "{known[near[0]].name}"? ' if near else ""
     raise ValueError(f"There is no hunt called {quote_first_line(name, 60) or 'nothing'}. {meant}{offer}")
 
 
-def draw(ground: Ground, seed: object, count: object) -> tuple[Bug, ...]:
+def draw_bugs(ground: Ground, seed: object, count: object) -> tuple[Bug, ...]:
     """The bugs that a seed draws: as many seeds in a row as there are draws give each of them once.
 
     Args:
@@ -87,26 +87,26 @@ def draw(ground: Ground, seed: object, count: object) -> tuple[Bug, ...]:
     Raises:
         ValueError: ``seed`` or ``count`` is no whole number, or the ground has not so many bugs.
     """
-    number, wanted = _whole("seed", seed), _whole("bugs", count)
-    possible = _draws(ground.name, wanted) if 0 < wanted <= len(ground.bugs) else ()
+    number, wanted = _require_whole_number("seed", seed), _require_whole_number("bugs", count)
+    possible = _list_possible_draws(ground.name, wanted) if 0 < wanted <= len(ground.bugs) else ()
     if not possible:
-        most = next(size for size in range(len(ground.bugs), 0, -1) if _draws(ground.name, size))
+        most = next(size for size in range(len(ground.bugs), 0, -1) if _list_possible_draws(ground.name, size))
         raise ValueError(f"bugs={wanted}: the hunt {ground.name} can hide 1 to {most} at once.")
     return possible[number % len(possible)]
 
 
 @cache
-def _draws(name: str, count: int) -> Sequence[tuple[Bug, ...]]:
+def _list_possible_draws(name: str, count: int) -> Sequence[tuple[Bug, ...]]:
     """All that can be drawn, in an order that looks like none and is the same on every machine."""
     apart = [
         drawn
-        for drawn in combinations(grounds()[name].bugs, count)
+        for drawn in combinations(list_hunting_grounds()[name].bugs, count)
         if not any(one.touches(other) for one, other in combinations(drawn, 2))
     ]
     return sorted(apart, key=lambda drawn: sha256(" ".join([name, *(bug.name for bug in drawn)]).encode()).digest())
 
 
-def _whole(name: str, value: object) -> int:
+def _require_whole_number(name: str, value: object) -> int:
     with suppress(TypeError):
         if not isinstance(value, bool):
             return operator.index(value)  # type: ignore[arg-type]  # whatever is no whole number raises TypeError
@@ -114,6 +114,6 @@ def _whole(name: str, value: object) -> int:
     raise ValueError(f"{name} has to be a whole number, and this is {describe_kind(value)}; {advice}.")
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     """EncoderBlock, encoder_block and " encoder block" → encoderblock."""
     return "".join(letter for letter in name.lower() if letter.isalnum())

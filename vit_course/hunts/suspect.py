@@ -50,14 +50,14 @@ class _Palette(Style):
 
 def as_text(suspect: Suspect) -> str:
     """A line that tells what it is, and the code, which can be copied with it."""
-    return f"# hunt: {suspect.title}; {_count_bugs(suspect.bugs)}\n{suspect.code}"
+    return f"# hunt: {suspect.title}; {_describe_number_of_bugs(suspect.bugs)}\n{suspect.code}"
 
 
 def as_html(suspect: Suspect) -> str:
     """A card with the same; one click on the code selects all of it."""
     heading = f"Hunt: {suspect.title}"
     code = highlight(suspect.code, PythonLexer(), HtmlFormatter(noclasses=True, nowrap=True, style=_Palette))
-    content = f"{_count_bugs(suspect.bugs)}. One click on the code selects all of it, to be copied."
+    content = f"{_describe_number_of_bugs(suspect.bugs)}. One click on the code selects all of it, to be copied."
     return (
         f'<section aria-label="{escape(heading, quote=True)}" style="{_CARD}">'
         f'<p style="margin:0;color:#1b2733"><strong>{escape(heading)}</strong> · {content}</p>'
@@ -65,7 +65,7 @@ def as_html(suspect: Suspect) -> str:
     )
 
 
-def _count_bugs(bugs: int) -> str:
+def _describe_number_of_bugs(bugs: int) -> str:
     count = _NUMBERS[bugs] if bugs < len(_NUMBERS) else str(bugs)
     return f"{count} bug{'' if bugs == 1 else 's'} in it"
 
@@ -86,7 +86,7 @@ class Suspect:
 
     def __init__(self, exercise: str, title: str, code: str, defines: str, bugs: int) -> None:
         self.exercise, self.title, self.code, self.bugs = exercise, title, code, bugs
-        self.program: Callable[..., Any] = _run(code, f"<hunt: {title}>")[defines]
+        self.program: Callable[..., Any] = _run_program(code, f"<hunt: {title}>")[defines]
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """Return what the program makes of these inputs, or an instance of it where it is a class."""
@@ -107,7 +107,7 @@ class Suspect:
         return as_html(self)
 
 
-def _run(code: str, file: str) -> dict[str, Any]:
+def _run_program(code: str, file: str) -> dict[str, Any]:
     """Return what a program defines. Errors in it will show its own lines."""
     linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
     names: dict[str, Any] = {"__name__": "vit_course.hunts.suspect_program"}

@@ -136,7 +136,7 @@ GPU_BEST = replace(
 )
 
 
-def _on_cifar100(recipe: Recipe, summary: str) -> Recipe:
+def _change_to_cifar100(recipe: Recipe, summary: str) -> Recipe:
     return replace(
         recipe,
         name=f"{recipe.name}-cifar100",
@@ -154,13 +154,13 @@ BUILTIN = (
     CPU_LUNCH,
     CPU_COURSE,
     CPU_COFFEE_MNIST,
-    _on_cifar100(CPU_COFFEE, "CIFAR-100 while the coffee brews: a first look at a hundred classes."),
+    _change_to_cifar100(CPU_COFFEE, "CIFAR-100 while the coffee brews: a first look at a hundred classes."),
     COLAB_T4,
-    _on_cifar100(COLAB_T4, "CIFAR-100 on the GPU that Colab lends for nothing."),
+    _change_to_cifar100(COLAB_T4, "CIFAR-100 on the GPU that Colab lends for nothing."),
     GPU_MINUTE,
-    _on_cifar100(GPU_MINUTE, "CIFAR-100 in a minute of a large GPU, with the same model."),
+    _change_to_cifar100(GPU_MINUTE, "CIFAR-100 in a minute of a large GPU, with the same model."),
     GPU_BEST,
-    _on_cifar100(GPU_BEST, "CIFAR-100 for accuracy, with the same model."),
+    _change_to_cifar100(GPU_BEST, "CIFAR-100 for accuracy, with the same model."),
 )
 
 
@@ -192,7 +192,7 @@ TINY = replace(PLAIN_ADAM, learning_rate=0.01, warmup=0.1, schedule="cosine", gr
 MUON_CIFAR = replace(MUON, augmentation=Augmentation(max_shift=2, flip=True))
 
 
-def _without_mistakes(config: ViTConfig) -> ViTConfig:
+def _mend_config(config: ViTConfig) -> ViTConfig:
     """The same sizes without dropout, with mean pooling and learned positions that are large enough to be seen."""
     return replace(
         config,
@@ -299,7 +299,7 @@ E_CIFAR10 = Recipe(
 )
 
 
-def _mend(recipe: Recipe, summary: str, config: ViTConfig, settings: TrainingSettings) -> Recipe:
+def _make_mended_recipe(recipe: Recipe, summary: str, config: ViTConfig, settings: TrainingSettings) -> Recipe:
     return replace(
         recipe,
         name=f"{recipe.name}-mended",
@@ -314,46 +314,46 @@ def _mend(recipe: Recipe, summary: str, config: ViTConfig, settings: TrainingSet
 
 AS_PUBLISHED = (A_MNIST, A_CIFAR10, B_MNIST, C_CIFAR10, C_CIFAR100, D_CIFAR100, E_CIFAR10)
 MENDED = (
-    _mend(
+    _make_mended_recipe(
         A_MNIST,
         "The lab sheet's sizes on MNIST, with logits in the loss, whole heads and their projection.",
-        _without_mistakes(A_MNIST.config),
+        _mend_config(A_MNIST.config),
         TINY,
     ),
-    _mend(
+    _make_mended_recipe(
         A_CIFAR10,
         "The lab sheet's sizes on CIFAR-10, mended in the same way, and with a schedule.",
-        _without_mistakes(A_CIFAR10.config),
+        _mend_config(A_CIFAR10.config),
         replace(TINY, augmentation=Augmentation(flip=True)),
     ),
-    _mend(
+    _make_mended_recipe(
         B_MNIST,
         "The walk-through's width, depth and head of two layers on MNIST, with patches of 4 pixels and a schedule.",
-        replace(_without_mistakes(B_MNIST.config), patch_size=4),
+        replace(_mend_config(B_MNIST.config), patch_size=4),
         MUON,
     ),
-    _mend(
+    _make_mended_recipe(
         C_CIFAR10,
         "CIFAR-10 with the demo's head of two layers on four blocks of width 96, and 20 epochs of Muon for 180.",
-        replace(_without_mistakes(C_CIFAR10.config), embed_dim=96, depth=4, num_heads=4),
+        replace(_mend_config(C_CIFAR10.config), embed_dim=96, depth=4, num_heads=4),
         replace(MUON_CIFAR, epochs=20),
     ),
-    _mend(
+    _make_mended_recipe(
         C_CIFAR100,
         "CIFAR-100 with four blocks of width 128 in place of twenty-four of 256, and 24 epochs of Muon for 180.",
-        replace(_without_mistakes(C_CIFAR100.config), embed_dim=128, depth=4, num_heads=4),
+        replace(_mend_config(C_CIFAR100.config), embed_dim=128, depth=4, num_heads=4),
         replace(MUON_CIFAR, epochs=24, precision="auto"),
     ),
-    _mend(
+    _make_mended_recipe(
         D_CIFAR100,
         "The critical reader's four blocks on CIFAR-100, a tanh head, logits in the loss and the projection back.",
-        replace(_without_mistakes(D_CIFAR100.config), embed_dim=96, num_heads=4, mlp_ratio=2.0, representation_size=96),
+        replace(_mend_config(D_CIFAR100.config), embed_dim=96, num_heads=4, mlp_ratio=2.0, representation_size=96),
         replace(MUON_CIFAR, epochs=10),
     ),
-    _mend(
+    _make_mended_recipe(
         E_CIFAR10,
         "The annotated classifier's sizes and tanh GELU, with Muon and a schedule: 20 epochs for 100.",
-        _without_mistakes(E_CIFAR10.config),
+        _mend_config(E_CIFAR10.config),
         replace(MUON_CIFAR, epochs=20),
     ),
 )

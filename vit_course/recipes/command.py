@@ -13,7 +13,14 @@ from vit_course.data.image_dataset import DatasetError
 from vit_course.recipes import RECIPES, RecipeError, find
 from vit_course.recipes.evaluate import evaluate_checkpoint
 from vit_course.recipes.finalize import Prepared
-from vit_course.recipes.listing import as_json, as_page, as_table, describe_accuracy, describe_time, first_measured
+from vit_course.recipes.listing import (
+    describe_accuracy,
+    describe_time,
+    find_first_measured,
+    make_recipe_table,
+    write_recipe_page,
+    write_recipes_json,
+)
 from vit_course.recipes.result import RunResult, write_json
 from vit_course.recipes.run import RECIPE_FILE, RESULT_FILE, RunOptions, train_recipe
 from vit_course.training import CheckpointError, OutOfMemoryError, RunFolderError, TrainingDivergedError
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def refuse_output(output: str | None) -> None:
+def check_json_output(output: str | None) -> None:
     """Look at what --json names before the work is done.
 
     Args:
@@ -78,7 +85,7 @@ WIDEST = 200  # columns, of a table that no terminal cuts
 WRITTEN = ("result.json", "best.safetensors", "curves.png", "confusion.png", "attention.png")
 
 
-def run_folder(name: str, seed: int) -> Path:
+def name_run_folder(name: str, seed: int) -> Path:
     """Where a run goes unless --out says otherwise."""
     return Path("runs") / f"{name}-seed{seed}"
 
@@ -92,11 +99,11 @@ def train(name: str, out: Path | None, options: RunOptions, console: Console) ->
     """
     recipe = find(name)
     seed = recipe.seeds[0] if options.seed is None else options.seed
-    options = replace(options, folder=out or run_folder(name, seed), seed=seed)
+    options = replace(options, folder=out or name_run_folder(name, seed), seed=seed)
     was_finished = (options.folder / RESULT_FILE).exists()
     if is_main_process() and options.resume and not (options.folder / RECIPE_FILE).exists():
         console.print(f"There is no run in {options.folder} to go on with: this one begins.", markup=False)
-    result = train_recipe(recipe, options, lambda run: _announce(run, console))
+    result = train_recipe(recipe, options, lambda run: _announce_run(run, console))
     if result is not None and is_main_process():
         if was_finished:
             date = result.date[:16].replace("T", " ")
@@ -104,12 +111,12 @@ def train(name: str, out: Path | None, options: RunOptions, console: Console) ->
         _print_result(result, options.folder, console)
 
 
-def _announce(run: Prepared, console: Console) -> None:
+def _announce_run(run: Prepared, console: Console) -> None:
     recipe, data = run.recipe, run.images.train.name
     if data != recipe.dataset:
         console.print(f"{recipe.name}, made for {recipe.dataset}, on your images {data}.", markup=False)
         return
-    measured = first_measured(recipe)
+    measured = find_first_measured(recipe)
     console.print(f"{recipe.name}: {recipe.summary}", markup=False)
     if run.changed:
         console.print("What to expect with these options was not measured.")
@@ -151,7 +158,7 @@ def evaluate(
     Raises:
         CheckpointError, DatasetError, RecipeError: see `examine`; or `output` cannot be written to.
     """
-    refuse_output(output)
+    check_json_output(output)
     examined = evaluate_checkpoint(checkpoint, data, device, image_size)
     metrics = asdict(examined.metrics)
     value: dict[str, Any] = {
@@ -180,17 +187,17 @@ def list_recipes(name: str | None, output: str | None, console: Console) -> None
     Raises:
         RecipeError: there is no recipe of this name, or `output` cannot be written to.
     """
-    refuse_output(output)
+    check_json_output(output)
     chosen = list(RECIPES.values()) if name is None else [find(name)]
     if output == "-":
-        print_line(as_json(chosen))
+        print_line(write_recipes_json(chosen))
     elif output is not None:
-        write_json(Path(output), json.loads(as_json(chosen)))
+        write_json(Path(output), json.loads(write_recipes_json(chosen)))
     elif name is not None:
-        print_line(as_page(chosen[0]))
+        print_line(write_recipe_page(chosen[0]))
     else:
         with console.capture() as captured:
             width = console.width if console.is_terminal else None  # a pipe gets the whole table
-            console.print(as_table(), soft_wrap=False, width=width or WIDEST)
+            console.print(make_recipe_table(), soft_wrap=False, width=width or WIDEST)
             console.print("Run one: vit-course train RECIPE. All about one: vit-course recipes RECIPE.")
         print_line(captured.get().rstrip("\n"))

@@ -39,7 +39,7 @@ class _LinearAndSoftmax(nn.Linear):
         return super().forward(x).softmax(dim=-1)
 
 
-def _add_softmax(model: VisionTransformer) -> None:
+def _add_softmax_to_head(model: VisionTransformer) -> None:
     if isinstance(model.head, nn.Sequential):
         model.head.append(nn.Softmax(dim=-1))
         return
@@ -49,7 +49,7 @@ def _add_softmax(model: VisionTransformer) -> None:
 
 
 @torch.no_grad()
-def _pin_projections(model: VisionTransformer) -> None:
+def _fix_projections_to_identity(model: VisionTransformer) -> None:
     for block in model.blocks:
         projection = block.attention.projection
         nn.init.eye_(projection.weight)
@@ -58,7 +58,7 @@ def _pin_projections(model: VisionTransformer) -> None:
 
 
 @torch.no_grad()
-def _slice_heads(model: VisionTransformer) -> None:
+def _confine_heads_to_slices(model: VisionTransformer) -> None:
     """Zero what leads from one head's slice of the token to another's, and keep its gradient zero."""
     config = model.config
     slices = [torch.ones(config.head_dim, config.head_dim)] * config.num_heads
@@ -70,13 +70,13 @@ def _slice_heads(model: VisionTransformer) -> None:
         weight.register_hook(lambda gradient: gradient * mask.to(gradient))
 
 
-def _start_as_torch(model: VisionTransformer) -> None:
+def _initialise_as_torch(model: VisionTransformer) -> None:
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Conv2d):
             module.reset_parameters()
 
 
-def _activate_mlps(model: VisionTransformer) -> None:
+def _add_activation_after_mlps(model: VisionTransformer) -> None:
     for block in model.blocks:
         block.mlp = nn.Sequential(block.mlp, nn.GELU())  # type: ignore[assignment]  # called as an Mlp is
 
@@ -85,25 +85,25 @@ SOFTMAX_BEFORE_LOSS = Deviation(
     "softmax before the loss",
     "The model ends in a softmax and the loss takes another: with ten classes it cannot fall below 1.46, and the "
     "gradient fades as the model grows sure.",
-    _add_softmax,
+    _add_softmax_to_head,
 )
 HEADS_ON_SLICES = Deviation(
     "heads on slices",
     "Each head makes its query, key and value from its own slice of the token, where the paper lets it see all of it.",
-    _slice_heads,
+    _confine_heads_to_slices,
 )
 NO_PROJECTION = Deviation(
     "no output projection",
     "Nothing mixes the heads after attention: what a head finds stays in its slice of the token.",
-    _pin_projections,
+    _fix_projections_to_identity,
 )
 GELU_AFTER_MLP = Deviation(
     "GELU after the MLP",
     "A GELU follows the MLP's last layer too, so that a block can add next to nothing below zero to any token.",
-    _activate_mlps,
+    _add_activation_after_mlps,
 )
 TORCH_START = Deviation(
     "torch's own start",
     "Linears start as torch starts them. No mistake, but not the paper's start.",
-    _start_as_torch,
+    _initialise_as_torch,
 )

@@ -11,12 +11,12 @@ from vit_course.data.sources import holds_dataset
 from vit_course.data.torchvision_sets import PUBLISHED
 from vit_course.metrics import Metrics, measure
 from vit_course.recipes import RECIPES
-from vit_course.recipes.finalize import predict
+from vit_course.recipes.finalize import predict_logits
 from vit_course.recipes.images import load_images
 from vit_course.recipes.recipe import Recipe, RecipeError
 from vit_course.recipes.run import BEST_FILE, RECIPE_FILE
 from vit_course.training import SavedModel, load_model
-from vit_course.training.hardware import device_named
+from vit_course.training.hardware import find_device
 
 
 @dataclass(frozen=True)
@@ -48,23 +48,23 @@ def evaluate_checkpoint(
     path = checkpoint / BEST_FILE if checkpoint.is_dir() else checkpoint
     saved = open_checkpoint(path)
     try:
-        where = device_named(device)
+        where = find_device(device)
     except ValueError as error:
         raise RecipeError(str(error)) from None
-    if data is None and not _is_known(saved.dataset_name):
+    if data is None and not _is_known_dataset(saved.dataset_name):
         raise RecipeError(
             f"the model in {path} was trained on {saved.dataset_name!r}, which is no data set that we know; name the "
             "images (.npz or class folders) with --data"
         )
     _, test = load_images(saved.dataset_name, data, image_size)
-    refuse_what_does_not_fit(path, saved, test)
+    check_images_fit_model(path, saved, test)
     test = replace(test, mean=saved.mean, std=saved.std)
-    logits = predict(saved.model.to(where), test, where)
+    logits = predict_logits(saved.model.to(where), test, where)
     parameters = sum(each.numel() for each in saved.model.parameters())
     return CheckpointEvaluation(path, test.name, parameters, measure(logits, test.labels))
 
 
-def _is_known(name: str) -> bool:
+def _is_known_dataset(name: str) -> bool:
     """Say whether `load_dataset` finds, or can fetch, a data set of this name without a place given."""
     return name in PUBLISHED or holds_dataset(name) or Path(name).exists()
 
@@ -89,7 +89,7 @@ def _read_recipe_beside(path: Path) -> Recipe | None:
     return recipe if recipe.deviations else None
 
 
-def refuse_what_does_not_fit(path: Path, saved: SavedModel, test: ImageDataset) -> None:
+def check_images_fit_model(path: Path, saved: SavedModel, test: ImageDataset) -> None:
     """Compare sizes, channels and classes of a model and of images.
 
     Raises:
@@ -104,8 +104,8 @@ def refuse_what_does_not_fit(path: Path, saved: SavedModel, test: ImageDataset) 
         )
     if len(saved.classes) != len(test.classes):
         raise RecipeError(
-            f"the model in {path} knows {len(saved.classes)} classes ({_list_some(saved.classes)}), and {test.name} "
-            f"has {len(test.classes)} ({_list_some(test.classes)})"
+            f"the model in {path} knows {len(saved.classes)} classes ({_join_first_names(saved.classes)}), and "
+            f"{test.name} has {len(test.classes)} ({_join_first_names(test.classes)})"
         )
     for number, (ours, theirs) in enumerate(zip(saved.classes, test.classes, strict=True)):
         if ours != theirs:
@@ -119,5 +119,5 @@ def _describe_size(channels: int, height: int, width: int) -> str:
     return f"{height} x {width} pixels in {channels} channel{'s' * (channels != 1)}"
 
 
-def _list_some(names: tuple[str, ...]) -> str:
+def _join_first_names(names: tuple[str, ...]) -> str:
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

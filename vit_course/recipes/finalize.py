@@ -19,7 +19,7 @@ from vit_course.plots import show_attention
 from vit_course.plots_training import plot_runs, show_confusions
 from vit_course.recipes.images import Images
 from vit_course.recipes.recipe import Recipe
-from vit_course.recipes.result import RunResult, definition, device_name
+from vit_course.recipes.result import RunResult, find_device_name, make_recipe_definition
 from vit_course.recording import record
 from vit_course.training import History, TrainingSettings
 from vit_course.training.checkpoints import read_tensors, write_atomically
@@ -54,7 +54,7 @@ def draw_pictures(
         "confusion.png": show_confusions(matrix, test.classes, worst, test.images),
     }
     if can_be_shown and model.config.depth:
-        figures["attention.png"] = _attention(model, model.config, test)
+        figures["attention.png"] = _draw_class_attention(model, model.config, test)
     for name, figure in figures.items():
         picture = io.BytesIO()
         figure.savefig(picture, format="png", dpi=DOTS_PER_INCH)
@@ -62,7 +62,7 @@ def draw_pictures(
     return [folder / name for name in figures]
 
 
-def _attention(model: VisionTransformer, config: ViTConfig, test: ImageDataset):  # type: ignore[no-untyped-def]
+def _draw_class_attention(model: VisionTransformer, config: ViTConfig, test: ImageDataset):  # type: ignore[no-untyped-def]
     """Where the last block looks, on the first image of each of several classes."""
     present = test.labels.unique()[:ATTENDED]
     first = torch.stack([(test.labels == label).nonzero()[0, 0] for label in present])
@@ -88,7 +88,7 @@ def _attention(model: VisionTransformer, config: ViTConfig, test: ImageDataset):
 BATCH = 500
 
 
-def predict(model: nn.Module, dataset: ImageDataset, device: torch.device) -> Tensor:
+def predict_logits(model: nn.Module, dataset: ImageDataset, device: torch.device) -> Tensor:
     """Logits (num_images, num_classes) float32 on the CPU, without dropout; the model's mode is put back after."""
     with evaluating(model), torch.inference_mode():
         batches = Batches(dataset, BATCH, device=device)
@@ -122,7 +122,7 @@ class Prepared:
     precision: str
 
 
-def finalize(run: Prepared, history: History, folder: Path) -> RunResult:
+def measure_and_draw(run: Prepared, history: History, folder: Path) -> RunResult:
     """Measure and draw.
 
     Args:
@@ -131,17 +131,17 @@ def finalize(run: Prepared, history: History, folder: Path) -> RunResult:
         folder: where the pictures go.
     """
     model, images, device = run.model.to(run.device), run.images, run.device
-    logits = predict(model, images.test, device)
-    validation = measure(predict(model, images.validation, device), images.validation.labels)
+    logits = predict_logits(model, images.test, device)
+    validation = measure(predict_logits(model, images.validation, device), images.validation.labels)
     draw_pictures(folder, f"{run.recipe.name}, seed {run.settings.seed}", model, history, images.test, logits)
     seconds, epochs = sum(history.seconds), len(history.seconds)
     return RunResult(
         recipe=run.recipe.name,
-        definition=definition(run.recipe),
+        definition=make_recipe_definition(run.recipe),
         seed=run.settings.seed,
         data=images.counts(),
         changed=run.changed,
-        device=device_name(device),
+        device=find_device_name(device),
         processes=int(os.environ.get("WORLD_SIZE", "1")),
         threads=torch.get_num_threads(),
         precision=run.precision,

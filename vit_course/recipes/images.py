@@ -53,27 +53,27 @@ def load_images(
             "there, to look for known data sets in"
         )
     if image_size is not None and not _are_class_folders(name, data):
-        own = data if data is not None and _is_own(name, data) else name
+        own = data if data is not None and _replaces_dataset(name, data) else name
         raise DatasetError(f"--image-size scales the images of class folders, and {own} has its size; leave it out")
-    if data is not None and _is_own(name, data):
+    if data is not None and _replaces_dataset(name, data):
         return load_dataset(data, image_size=image_size)
     return load_dataset(name, data, image_size=image_size)
 
 
-def name_images(name: str, data: Path | None) -> str:
+def name_images_unread(name: str, data: Path | None) -> str:
     """Return what `load_images` would call the images, which it does not look at."""
-    if data is None or not _is_own(name, data):
+    if data is None or not _replaces_dataset(name, data):
         return name
     return data.stem if data.suffix == ".npz" else data.name
 
 
-def _is_own(name: str, data: Path) -> bool:
+def _replaces_dataset(name: str, data: Path) -> bool:
     """Say whether `data` is used in place of the data set of that name, and not searched for it."""
     return data.suffix == ".npz" or (is_class_folder(data) and not holds_dataset(name, data))
 
 
 def _are_class_folders(name: str, data: Path | None) -> bool:
-    if data is not None and _is_own(name, data):
+    if data is not None and _replaces_dataset(name, data):
         return data.is_dir()
     return name not in EMBEDDED and is_class_folder(data_folder(data) / name)
 

@@ -20,7 +20,7 @@ from vit_course.data.torchvision_sets import PUBLISHED
 from vit_course.metrics import Spread, spread
 from vit_course.recipes import RECIPES
 from vit_course.recipes.recipe import Published, Recipe
-from vit_course.recipes.result import RunResult, definition
+from vit_course.recipes.result import RunResult, make_recipe_definition
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -34,14 +34,14 @@ PEAKS = {"Tesla T4": 65e12, "H200 or H100": 989e12}
 SHARE = 0.085
 
 
-def minutes_by_calculation(recipe: Recipe) -> float | None:
+def calculate_minutes(recipe: Recipe) -> float | None:
     """Minutes of training on the recipe's GPU, without compiling; None for another device than a known GPU."""
     peak = PEAKS.get(recipe.hardware)
-    return None if peak is None else training_operations(recipe) / (peak * SHARE) / 60
+    return None if peak is None else count_training_operations(recipe) / (peak * SHARE) / 60
 
 
 @cache
-def training_operations(recipe: Recipe) -> float:
+def count_training_operations(recipe: Recipe) -> float:
     """Multiplications and additions of all epochs; a backward pass takes twice as many as its forward pass."""
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -82,7 +82,7 @@ class Measured:
     parameters: int
 
 
-def summarize(recipes: Iterable[Recipe], results: Iterable[RunResult]) -> dict[str, Any]:
+def summarize_runs(recipes: Iterable[Recipe], results: Iterable[RunResult]) -> dict[str, Any]:
     """Return what measured.json holds: for each recipe the runs that count, by machine, then by seed.
 
     A run counts when it was made by the recipe as it is now, unchanged, on the recipe's own data, in one
@@ -91,16 +91,18 @@ def summarize(recipes: Iterable[Recipe], results: Iterable[RunResult]) -> dict[s
     table: dict[str, Any] = {}
     found = sorted(results, key=lambda result: (result.device, result.threads, result.precision, result.seed))
     for recipe in recipes:
-        runs = [_make_row(result) for result in found if result.recipe == recipe.name and counts(recipe, result)]
+        runs = [
+            _describe_run(result) for result in found if result.recipe == recipe.name and is_counted_run(recipe, result)
+        ]
         if runs:
             table[recipe.name] = {"runs": runs}
     return {"version": VERSION, "recipes": table}
 
 
-def counts(recipe: Recipe, result: RunResult) -> bool:
+def is_counted_run(recipe: Recipe, result: RunResult) -> bool:
     """Say whether this run says something about this recipe as it is now."""
     return (
-        result.definition == definition(recipe)
+        result.definition == make_recipe_definition(recipe)
         and not result.changed
         and result.processes == 1
         and result.data["name"] == recipe.dataset
@@ -109,7 +111,7 @@ def counts(recipe: Recipe, result: RunResult) -> bool:
     )
 
 
-def _make_row(result: RunResult) -> dict[str, Any]:
+def _describe_run(result: RunResult) -> dict[str, Any]:
     return {
         "seed": result.seed,
         "accuracy": result.test["top1"],
@@ -118,27 +120,27 @@ def _make_row(result: RunResult) -> dict[str, Any]:
         "cpu_seconds": result.cpu_seconds if result.device == "CPU" else None,
         "images_per_second": result.images_per_second,
         "parameters": result.parameters,
-        "device": device_of(result),
+        "device": describe_device(result),
         "precision": result.precision,
         "torch": result.torch,
         "date": result.date[:10],
     }
 
 
-def device_of(result: RunResult) -> str:
+def describe_device(result: RunResult) -> str:
     """The machine in words: a GPU's name, or "CPU, 2 threads"."""
     threads = f"{result.threads} thread{'s' * (result.threads != 1)}"
     return f"{result.device}, {threads}" if result.device == "CPU" else result.device
 
 
 @cache
-def read_measured(path: Path = MEASURED) -> dict[str, list[Measured]]:
+def read_measured_runs(path: Path = MEASURED) -> dict[str, list[Measured]]:
     """For each recipe that was measured, one entry for each machine, the one with the most seeds first."""
     table = json.loads(path.read_text(encoding="utf-8"))["recipes"]
-    return {name: _by_machine(entry["runs"]) for name, entry in table.items()}
+    return {name: _group_runs_by_machine(entry["runs"]) for name, entry in table.items()}
 
 
-def _by_machine(runs: list[dict[str, Any]]) -> list[Measured]:
+def _group_runs_by_machine(runs: list[dict[str, Any]]) -> list[Measured]:
     machines: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for run in runs:
         machines.setdefault((run["device"], run["precision"]), []).append(run)
@@ -150,7 +152,9 @@ def _by_machine(runs: list[dict[str, Any]]) -> list[Measured]:
             accuracy=_measure_spread(of_one, "accuracy"),
             top5=_measure_spread(of_one, "top5"),
             seconds=_measure_spread(of_one, "seconds"),
-            cpu_seconds=_measure_spread(counted, "cpu_seconds") if (counted := _without_interrupted(of_one)) else None,
+            cpu_seconds=_measure_spread(counted, "cpu_seconds")
+            if (counted := _list_uninterrupted_runs(of_one))
+            else None,
             images_per_second=_measure_spread(of_one, "images_per_second"),
             parameters=of_one[0]["parameters"],
         )
@@ -159,7 +163,7 @@ def _by_machine(runs: list[dict[str, Any]]) -> list[Measured]:
     return sorted(entries, key=lambda entry: -len(entry.seeds))
 
 
-def _without_interrupted(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _list_uninterrupted_runs(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Those that were not interrupted, on a CPU."""
     return [run for run in runs if run["cpu_seconds"] is not None]
 
@@ -172,10 +176,10 @@ UNMEASURED = "not measured yet"
 LINE = 100
 
 
-def as_table() -> Table:
+def make_recipe_table() -> Table:
     """A row for each recipe: name, data, device, minutes, accuracy over its seeds, and what was published.
 
-    It fits into 80 columns: how many seeds there are stands in `as_page`.
+    It fits into 80 columns: how many seeds there are stands in `write_recipe_page`.
     """
     from rich.table import Table
 
@@ -185,20 +189,20 @@ def as_table() -> Table:
     for column in ("min", "test accuracy", "published"):
         table.add_column(column, justify="right", no_wrap=True)
     for recipe in RECIPES.values():
-        measured = first_measured(recipe)
+        measured = find_first_measured(recipe)
         published = f"{recipe.published.accuracy:.1%}" if recipe.published else ""
         table.add_row(
             recipe.name,
             recipe.dataset,
             measured.device if measured else recipe.hardware,
-            minutes(measured),
+            format_minutes(measured),
             _format_percent(measured.accuracy) if measured else UNMEASURED,
             published,
         )
     return table
 
 
-def as_page(recipe: Recipe) -> str:
+def write_recipe_page(recipe: Recipe) -> str:
     """All about one recipe: what it is, what it costs, what it reaches, what it repeats or mends."""
     lines = [
         f"vit-course train {recipe.name}",
@@ -216,21 +220,21 @@ def as_page(recipe: Recipe) -> str:
     ]
     if recipe.deviations:
         lines += ["", "What the notebook does and this recipe repeats:"]
-        lines += _wrap(f"{deviation.name}: {deviation.sentence}" for deviation in recipe.deviations)
+        lines += _wrap_paragraphs(f"{deviation.name}: {deviation.sentence}" for deviation in recipe.deviations)
     if recipe.differences:
         lines += ["", "Where this recipe departs from the notebook:"]
-        lines += _wrap(recipe.differences)
+        lines += _wrap_paragraphs(recipe.differences)
     return "\n".join(lines)
 
 
-def as_json(recipes: list[Recipe]) -> str:
+def write_recipes_json(recipes: list[Recipe]) -> str:
     """A list with an object for each recipe: its definition, what was published, what was measured."""
-    return json.dumps([_make_entry(recipe) for recipe in recipes], indent=2, ensure_ascii=False)
+    return json.dumps([_make_json_entry(recipe) for recipe in recipes], indent=2, ensure_ascii=False)
 
 
-def first_measured(recipe: Recipe) -> Measured | None:
+def find_first_measured(recipe: Recipe) -> Measured | None:
     """Return what was measured on the machine with the most seeds, or None."""
-    entries = read_measured().get(recipe.name)
+    entries = read_measured_runs().get(recipe.name)
     return entries[0] if entries else None
 
 
@@ -244,23 +248,23 @@ def _format_percent(accuracy: Spread) -> str:
     return f"{100 * accuracy.mean:.2f}{deviation} %"
 
 
-def minutes(measured: Measured | None) -> str:
+def format_minutes(measured: Measured | None) -> str:
     """Return how long a run takes: the work of one core on a CPU, where other work ran beside; else by the clock."""
     return f"{(measured.cpu_seconds or measured.seconds).mean / 60:.1f}" if measured else "–"
 
 
 def describe_time(measured: Measured) -> str:
-    """Return `minutes` with their unit."""
-    return f"{minutes(measured)} minutes{' of one core' if measured.cpu_seconds else ''}"
+    """Return `format_minutes` with their unit."""
+    return f"{format_minutes(measured)} minutes{' of one core' if measured.cpu_seconds else ''}"
 
 
-def _wrap(paragraphs: Iterable[str]) -> list[str]:
+def _wrap_paragraphs(paragraphs: Iterable[str]) -> list[str]:
     wrap = textwrap.TextWrapper(LINE, initial_indent="  ", subsequent_indent="    ").wrap
     return [line for paragraph in paragraphs for line in wrap(paragraph)]
 
 
 def _write_measured_lines(recipe: Recipe) -> list[str]:
-    entries = read_measured().get(recipe.name)
+    entries = read_measured_runs().get(recipe.name)
     if not entries:
         return [f"expected    {UNMEASURED}", *_write_calculated_lines(recipe)]
     lines = []
@@ -274,7 +278,7 @@ def _write_measured_lines(recipe: Recipe) -> list[str]:
 
 
 def _write_calculated_lines(recipe: Recipe) -> list[str]:
-    minutes_of_training = minutes_by_calculation(recipe)
+    minutes_of_training = calculate_minutes(recipe)
     if minutes_of_training is None:
         return []
     return [f"calculated  {minutes_of_training:.1f} minutes on {recipe.hardware}, at {SHARE:.1%} of the GPU's peak"]
@@ -321,20 +325,20 @@ def _write_images_line(recipe: Recipe) -> str:
     return ", ".join([*changes, *sizes]) or "as they are"
 
 
-def _make_entry(recipe: Recipe) -> dict[str, Any]:
+def _make_json_entry(recipe: Recipe) -> dict[str, Any]:
     return {
         "name": recipe.name,
         "summary": recipe.summary,
         "command": f"vit-course train {recipe.name}",
         "hardware": recipe.hardware,
         "seeds": list(recipe.seeds),
-        "published": _as_dict(recipe.published),
+        "published": _convert_published_to_dict(recipe.published),
         "slips": {deviation.name: deviation.sentence for deviation in recipe.deviations},
         "differences": list(recipe.differences),
-        "measured": [asdict(entry) for entry in read_measured().get(recipe.name, [])],
-        "definition": definition(recipe),
+        "measured": [asdict(entry) for entry in read_measured_runs().get(recipe.name, [])],
+        "definition": make_recipe_definition(recipe),
     }
 
 
-def _as_dict(published: Published | None) -> dict[str, Any] | None:
+def _convert_published_to_dict(published: Published | None) -> dict[str, Any] | None:
     return None if published is None else asdict(published)

@@ -8,8 +8,8 @@ from vit_course.config import ViTConfig
 from vit_course.data import ImageDataset
 from vit_course.recipes.deviations import Deviation
 from vit_course.training import TrainingSettings
-from vit_course.training.mimetic import start_mimetic
-from vit_course.training.whitening import start_whitened
+from vit_course.training.mimetic import initialise_mimetically
+from vit_course.training.whitening import initialise_whitened
 from vit_course.vit import VisionTransformer
 
 WHITENED_BY = 5_000  # images: 320,000 patches tell the covariance of 48 numbers
@@ -98,9 +98,9 @@ class Recipe:
         """
         model = VisionTransformer(config)
         if self.mimetic:
-            start_mimetic(model)
+            initialise_mimetically(model)
         if self.whitened and data is not None:
-            start_whitened(model, data.normalize(data.images[:WHITENED_BY]))
+            initialise_whitened(model, data.normalize(data.images[:WHITENED_BY]))
         for deviation in self.deviations:
             deviation.apply(model)
         return model

@@ -21,7 +21,7 @@ class RunResult:
 
     Attributes:
         recipe: its name.
-        definition: see `definition`.
+        definition: see `make_recipe_definition`.
         seed: of the start, the order and the augmentation.
         data: name, and how many images train, choose the epoch and test; and how many classes.
         changed: what the command asked for in place of the recipe's own: settings by name, with their values.
@@ -65,7 +65,7 @@ class RunResult:
 NEWER = ("affine", "color")  # changes that the first logged runs did not know, left out where they do nothing
 
 
-def definition(recipe: Recipe) -> dict[str, Any]:
+def make_recipe_definition(recipe: Recipe) -> dict[str, Any]:
     """All of a recipe that its figures depend on, but the seed and the machine, as JSON gives it back."""
     settings = asdict(recipe.settings)
     for name in ("seed", "device"):
@@ -84,7 +84,7 @@ def definition(recipe: Recipe) -> dict[str, Any]:
     return json.loads(json.dumps(known | starts))
 
 
-def device_name(device: torch.device) -> str:
+def find_device_name(device: torch.device) -> str:
     """The GPU's own name, or "CPU"."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
 
@@ -100,10 +100,10 @@ def write_json(path: Path, value: Any) -> None:
     Raises:
         CannotWriteError: when the disk is full or the folder cannot be written to.
     """
-    write_atomically(path, as_text(value).encode())
+    write_atomically(path, format_json(value).encode())
 
 
-def as_text(value: Any) -> str:
+def format_json(value: Any) -> str:
     """JSON as all files of a run hold it."""
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import torch
 
-from vit_course.recipes.finalize import Prepared, finalize, load_weights
-from vit_course.recipes.images import Images, load_images, name_images, split_validation
+from vit_course.recipes.finalize import Prepared, load_weights, measure_and_draw
+from vit_course.recipes.images import Images, load_images, name_images_unread, split_validation
 from vit_course.recipes.recipe import Recipe, RecipeError
-from vit_course.recipes.result import RunResult, definition, read_result, write_json, write_result
+from vit_course.recipes.result import RunResult, make_recipe_definition, read_result, write_json, write_result
 from vit_course.training import History, OutOfMemoryError, TrainingDivergedError, TrainingSettings, fit
 from vit_course.training.checkpoints import CannotWriteError
-from vit_course.training.hardware import choose_precision, device_named, is_main_process
+from vit_course.training.hardware import choose_precision, find_device, is_main_process
 from vit_course.training.progress import TrackerError
 
 
@@ -26,7 +26,7 @@ class RunInterruptedError(Exception):
     """Somebody pressed Ctrl-C; the message says what is left and how to go on."""
 
 
-def finished_result(path: Path, recipe: Recipe, data: Path | None, changed: dict[str, Any]) -> RunResult:
+def read_finished_result(path: Path, recipe: Recipe, data: Path | None, changed: dict[str, Any]) -> RunResult:
     """The result of a run that is finished, if that run is what was asked for.
 
     Args:
@@ -39,9 +39,9 @@ def finished_result(path: Path, recipe: Recipe, data: Path | None, changed: dict
         RecipeError: the run had other settings or other images, or its result is damaged.
     """
     result = read_result(path)
-    mine = definition(recipe)
+    mine = make_recipe_definition(recipe)
     begun = {**result.definition.get("settings", {}), **result.changed, "data": result.data.get("name")}
-    requested = {**mine["settings"], **changed, "data": name_images(recipe.dataset, data)}
+    requested = {**mine["settings"], **changed, "data": name_images_unread(recipe.dataset, data)}
     for name, value in requested.items():
         if begun.get(name) != value:
             raise RecipeError(
@@ -129,14 +129,16 @@ def train_recipe(
     import sklearn  # noqa: F401  # missed now, and not when the metrics are due after hours
 
     if is_main_process():
-        _refuse_a_folder_in_use(recipe, options)
+        _check_folder_is_free(recipe, options)
     if (options.folder / RESULT_FILE).exists():
-        return finished_result(options.folder / RESULT_FILE, recipe, options.data, _list_requested_settings(options))
+        return read_finished_result(
+            options.folder / RESULT_FILE, recipe, options.data, _list_requested_settings(options)
+        )
     trackers = _choose_trackers(options)
-    prepared = _prepare(recipe, options)
+    prepared = _prepare_run(recipe, options)
     if is_main_process():
         options.folder.mkdir(parents=True, exist_ok=True)
-        for left in filter(_is_left_over, options.folder.iterdir()):
+        for left in filter(_is_unfinished_recipe_file, options.folder.iterdir()):
             left.unlink()
         write_json(options.folder / RECIPE_FILE, _identify_run(prepared))
         if announce is not None:
@@ -158,7 +160,7 @@ def _train_and_measure(prepared: Prepared, options: RunOptions, trackers: tuple[
     _stop_when_interrupted(history, folder)
     try:
         load_weights(folder / BEST_FILE, model)
-        result = finalize(prepared, history, folder)
+        result = measure_and_draw(prepared, history, folder)
         write_result(folder / RESULT_FILE, result)
     except KeyboardInterrupt:
         raise RunInterruptedError(
@@ -168,10 +170,10 @@ def _train_and_measure(prepared: Prepared, options: RunOptions, trackers: tuple[
     return result
 
 
-def _prepare(recipe: Recipe, options: RunOptions) -> Prepared:
+def _prepare_run(recipe: Recipe, options: RunOptions) -> Prepared:
     """Images, model and settings; everything that can be refused is refused here."""
     settings = _make_settings(recipe, options)
-    device = device_named(settings.device)
+    device = find_device(settings.device)
     whole, test = load_images(recipe.dataset, options.data, options.image_size)
     train, validation = split_validation(recipe, whole)
     channels = train.images.shape[1]
@@ -191,13 +193,13 @@ def _prepare(recipe: Recipe, options: RunOptions) -> Prepared:
     return Prepared(recipe, settings, _list_requested_settings(options), images, model, device, precision)
 
 
-def _refuse_a_folder_in_use(recipe: Recipe, options: RunOptions) -> None:
+def _check_folder_is_free(recipe: Recipe, options: RunOptions) -> None:
     folder = options.folder
     if not folder.exists():
         return
     if not folder.is_dir():
         raise RecipeError(f"{folder} is a file; name a folder with --out")
-    if all(map(_is_left_over, folder.iterdir())):
+    if all(map(_is_unfinished_recipe_file, folder.iterdir())):
         return
     if not options.resume:
         raise RecipeError(f"{folder} is not empty; go on with that run by --resume, or name another folder with --out")
@@ -214,7 +216,7 @@ def _refuse_a_folder_in_use(recipe: Recipe, options: RunOptions) -> None:
         )
 
 
-def _is_left_over(path: Path) -> bool:
+def _is_unfinished_recipe_file(path: Path) -> bool:
     """Say whether this is a recipe.json that a killed process, or a full disk, left unfinished."""
     return path.name == f"{RECIPE_FILE}.unfinished" or path.name.startswith(f".{RECIPE_FILE}.")
 
@@ -245,7 +247,7 @@ def _make_settings(recipe: Recipe, options: RunOptions) -> TrainingSettings:
             device=options.device,
             **_list_requested_settings(options),
         )
-        device = device_named(settings.device)
+        device = find_device(settings.device)
     except ValueError as error:
         raise RecipeError(f"{recipe.name} cannot be run so: {error}") from None
     return replace(settings, compile=settings.compile and device.type == "cuda")

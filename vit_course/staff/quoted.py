@@ -18,7 +18,13 @@ from exercise_kit.engine.run import check
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.recipes import RECIPES
 from vit_course.recipes.builtin import AS_PUBLISHED
-from vit_course.recipes.listing import Measured, describe_accuracy, first_measured, minutes, minutes_by_calculation
+from vit_course.recipes.listing import (
+    Measured,
+    calculate_minutes,
+    describe_accuracy,
+    find_first_measured,
+    format_minutes,
+)
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 PROOF = RESULTS / "proof.json"
@@ -28,7 +34,7 @@ GPU = RESULTS / "gpu"
 NOT_RUN = "not run yet"
 
 
-def report() -> str:
+def write_example_report() -> str:
     """Return what a student reads who runs down the columns in `patchify`."""
     (wrong,) = (each for each in EXERCISES["patchify"].misconceptions if each.name == "column order")
     with redirect_stdout(StringIO()):
@@ -36,47 +42,46 @@ def report() -> str:
     return f"```\n{render_text(answer)}\n```"
 
 
-def our_recipes() -> str:
+def write_recipe_table() -> str:
     """Return what recipes for a CPU reach."""
     lines = ["| recipe | test accuracy | minutes of one core |", "|---|---|---|"]
     for name in OURS:
-        measured = first_measured(RECIPES[name])
+        measured = find_first_measured(RECIPES[name])
         accuracy = describe_accuracy(measured.accuracy) if measured else NOT_RUN
-        lines.append(f"| `{name}` | {accuracy} | {minutes(measured)} |")
+        lines.append(f"| `{name}` | {accuracy} | {format_minutes(measured)} |")
     return "\n".join(lines)
 
 
-def _coffee() -> Measured:
-    measured = first_measured(RECIPES["cpu-coffee"])
+def _read_coffee_result() -> Measured:
+    measured = find_first_measured(RECIPES["cpu-coffee"])
     assert measured is not None
     return measured
 
 
-def recipes_for_gpus() -> str:
+def write_gpu_recipe_table() -> str:
     """For each recipe and card: measured, or predicted and calculated."""
     lines = ["| recipe | GPU | test accuracy | minutes without compiling |", "|---|---|---|---|"]
     for name in ON_GPUS:
-        recipe, measured = RECIPES[name], first_measured(RECIPES[name])
-        calculated = minutes_by_calculation(recipe)
+        recipe, measured = RECIPES[name], find_first_measured(RECIPES[name])
+        calculated = calculate_minutes(recipe)
         assert calculated is not None
         if measured:
-            lines.append(
-                f"| `{name}` | {measured.device} | {describe_accuracy(measured.accuracy)} | {minutes(measured)} |"
-            )
+            accuracy = describe_accuracy(measured.accuracy)
+            lines.append(f"| `{name}` | {measured.device} | {accuracy} | {format_minutes(measured)} |")
         else:
-            accuracy = f"{NOT_RUN}; predicted {read_prediction(name)}"
+            accuracy = f"{NOT_RUN}; predicted {read_accuracy_prediction(name)}"
             lines.append(f"| `{name}` | {recipe.hardware} | {accuracy} | calculated: {calculated:.1f} |")
     return "\n".join(lines)
 
 
-def read_prediction(name: str) -> str:
+def read_accuracy_prediction(name: str) -> str:
     """The accuracy that was written down for a recipe before it ran."""
     table = json.loads((GPU / "predictions.json").read_text(encoding="utf-8"))["predictions"]
     found = next(each for each in table if each["what"] == name and each["quantity"] == "test accuracy")
     return f"{100 * found['low']:.1f} to {100 * found['high']:.1f} %"
 
 
-def gpu_runs() -> str:
+def write_gpu_run_table() -> str:
     """List what ran on a GPU before these recipes: two that they replace, and two trials of the step as a graph."""
     lines = ["| run | precision | epochs | training images | test images |", "|---|---|---|---|---|"]
     for name, title in (("h200_minute_of_before", "`h200-minute`"), ("colab_t4_of_before_on_h200", "`colab-t4`")):
@@ -90,7 +95,7 @@ def gpu_runs() -> str:
     return "\n".join(lines)
 
 
-def describe_step_on_gpu() -> str:
+def describe_gpu_step() -> str:
     """A sentence about one step, part by part, and as a graph."""
     steps = json.loads((GPU / "h200_minute_step_by_parts.json").read_text(encoding="utf-8"))
     trial = json.loads((GPU / "trial_graph_light_40_epochs.json").read_text(encoding="utf-8"))
@@ -101,7 +106,7 @@ def describe_step_on_gpu() -> str:
     )
 
 
-def peers_on_gpu() -> str:
+def write_gpu_peer_table() -> str:
     """Return how many times our time the others take on the GPU, forward and backward in bfloat16."""
     report = json.loads((RESULTS / "models_cuda.json").read_text(encoding="utf-8"))
     modes = {size: mode["bfloat16"]["forward + backward"] for size, mode in report["sizes"].items()}
@@ -109,32 +114,32 @@ def peers_on_gpu() -> str:
     first = next(iter(report["sizes"].values()))["bfloat16"]["models"]
     for name, facts in first.items():
         if "version" in facts:
-            cells = [_with_quartiles(part["seconds_over_ours"][name]) for part in modes.values()]
+            cells = [_format_with_quartiles(part["seconds_over_ours"][name]) for part in modes.values()]
             lines.append(f"| {name} {facts['version']} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def published_recipes() -> str:
+def write_published_recipe_table() -> str:
     """Return what published notebooks reach, as they are and without their mistakes."""
     lines = ["| notebook | published | ours as published | without its mistakes, by our recipe |", "|---|---|---|---|"]
     for recipe in AS_PUBLISHED:
         assert recipe.published is not None
-        cells = [_describe_result(recipe.name), _describe_result(f"{recipe.name}-mended")]
+        cells = [_describe_recipe_result(recipe.name), _describe_recipe_result(f"{recipe.name}-mended")]
         lines.append(f"| `{recipe.name}` | {100 * recipe.published.accuracy:.1f} % | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _describe_result(name: str) -> str:
-    measured = first_measured(RECIPES[name])
-    return f"{describe_accuracy(measured.accuracy)}, {minutes(measured)} min" if measured else NOT_RUN
+def _describe_recipe_result(name: str) -> str:
+    measured = find_first_measured(RECIPES[name])
+    return f"{describe_accuracy(measured.accuracy)}, {format_minutes(measured)} min" if measured else NOT_RUN
 
 
-def total(name: str) -> str:
+def read_proof_total(name: str) -> str:
     """A total of the proof's log."""
     return f"{json.loads(PROOF.read_text(encoding='utf-8'))['totals'][name]:,}"
 
 
-def proof() -> str:
+def write_proof_table() -> str:
     """List what is proved of the checks; a bug hunt shares its exercise's checks and counts as one of its own."""
     report = json.loads(PROOF.read_text(encoding="utf-8"))
     totals = report["totals"]
@@ -144,10 +149,10 @@ def proof() -> str:
         (f"{totals['right variants']:,} right variants", "all pass, every check"),
         (f"{totals['misconceptions']:,} known mistakes", "all fail, and all get their name"),
         ("their pairs, on hidden checks", f"all told apart but {totals['pairs alike']}, listed with the reason"),
-        (f"{totals['reference mutants']:,} mutants of the reference", _count_caught(totals, "caught", "equivalent")),
+        (f"{totals['reference mutants']:,} mutants of the reference", _describe_caught(totals, "caught", "equivalent")),
         (
             f"{totals['solution mutants']:,} mutants of the model solutions",
-            _count_caught(totals, "also caught", "also equivalent"),
+            _describe_caught(totals, "also caught", "also equivalent"),
         ),
         (
             "each known mistake, with its own name removed from the library",
@@ -161,11 +166,11 @@ def proof() -> str:
     return "\n".join(["| what is proved | outcome |", "|---|---|", *(f"| {what} | {how} |" for what, how in rows)])
 
 
-def _count_caught(totals: dict[str, int], caught: str, equivalent: str) -> str:
+def _describe_caught(totals: dict[str, int], caught: str, equivalent: str) -> str:
     return f"{totals[caught]:,} caught, {totals[equivalent]:,} listed one by one with the reason"
 
 
-def speed() -> str:
+def write_speed_table() -> str:
     """Return how many times our time the others take: other libraries at two sizes; and what loops cost."""
     sizes = json.loads((RESULTS / "models_cpu.json").read_text(encoding="utf-8"))["sizes"]
     works = ("forward", "forward + backward")
@@ -174,16 +179,16 @@ def speed() -> str:
     lines = [f"| times our time | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
     for name, facts in next(iter(sizes.values()))["float32"]["models"].items():
         if "version" in facts:
-            cells = [_with_quartiles(part["seconds_over_ours"][name]) for part in parts]
+            cells = [_format_with_quartiles(part["seconds_over_ours"][name]) for part in parts]
             lines.append(f"| {name} {facts['version']} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", *_loops()])
+    return "\n".join([*lines, "", *_describe_cost_of_loops()])
 
 
-def _with_quartiles(ratio: dict[str, float]) -> str:
+def _format_with_quartiles(ratio: dict[str, float]) -> str:
     return f"{ratio['median']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"
 
 
-def _loops() -> list[str]:
+def _describe_cost_of_loops() -> list[str]:
     """A sentence about the loops of published notebooks, at the sizes of two of them."""
     sizes = json.loads((RESULTS / "loops.json").read_text(encoding="utf-8"))["sizes"].values()
     cut, step = (
@@ -197,16 +202,16 @@ def _loops() -> list[str]:
     ]
 
 
-def read_cpu_race() -> list[dict[str, Any]]:
+def read_cpu_race_rows() -> list[dict[str, Any]]:
     """Return the rows of the race on a CPU; the recipe's is the first."""
     rows: list[dict[str, Any]] = json.loads((RESULTS / "cpu_race.json").read_text(encoding="utf-8"))
     return rows
 
 
-def cpu_race() -> str:
+def write_cpu_race_table() -> str:
     """Compare what was tried for `cpu-coffee` with its recipe, at about as many seconds of one core."""
     lines = ["| on one core | epochs | seconds | validation images | points gained |", "|---|---|---|---|---|"]
-    for row in read_cpu_race():
+    for row in read_cpu_race_rows():
         points = f"{100 * row['difference']:+.1f} ± {100 * row['half_interval']:.1f}".replace("-", "−")
         gain = points if row["difference"] else "–"
         seeds = f" ({row['seeds']} seeds)" if row["seeds"] > 1 else ""
@@ -217,28 +222,28 @@ def cpu_race() -> str:
 
 
 TABLES = {
-    "report": report,
-    "our recipes": our_recipes,
-    "race on a CPU": cpu_race,
-    "recipes for GPUs": recipes_for_gpus,
-    "runs on a GPU": gpu_runs,
-    "a step on a GPU": describe_step_on_gpu,
-    "libraries on a GPU": peers_on_gpu,
-    "published notebooks": published_recipes,
-    "proof": proof,
-    "speed": speed,
+    "report": write_example_report,
+    "our recipes": write_recipe_table,
+    "race on a CPU": write_cpu_race_table,
+    "recipes for GPUs": write_gpu_recipe_table,
+    "runs on a GPU": write_gpu_run_table,
+    "a step on a GPU": describe_gpu_step,
+    "libraries on a GPU": write_gpu_peer_table,
+    "published notebooks": write_published_recipe_table,
+    "proof": write_proof_table,
+    "speed": write_speed_table,
 }
 COLUMNS = ("public checks", "hidden checks", "right variants", "reference mutants", "caught", "equivalent")
 QUOTED: dict[str, Callable[[], str]] = {
     **TABLES,
-    "coffee minutes": lambda: f"{float(minutes(_coffee())):.0f}",
-    "coffee accuracy": lambda: f"{100 * _coffee().accuracy.mean:.1f}",
+    "coffee minutes": lambda: f"{float(format_minutes(_read_coffee_result())):.0f}",
+    "coffee accuracy": lambda: f"{100 * _read_coffee_result().accuracy.mean:.1f}",
     "timm in the race": lambda: next(
-        f"{100 * row['accuracy']:.0f}" for row in read_cpu_race() if row["racer"].startswith("timm")
+        f"{100 * row['accuracy']:.0f}" for row in read_cpu_race_rows() if row["racer"].startswith("timm")
     ),
     "recipe in the race": lambda: next(
-        f"{100 * row['accuracy']:.0f}" for row in read_cpu_race() if "whitens" in row["racer"]
+        f"{100 * row['accuracy']:.0f}" for row in read_cpu_race_rows() if "whitens" in row["racer"]
     ),
     "attacks": lambda: str(len(json.loads((RESULTS / "attacks.json").read_text(encoding="utf-8"))["attacks"])),
-    **{f"proof: {name}": partial(total, name) for name in (*COLUMNS, "misconceptions", "unknown but named")},
+    **{f"proof: {name}": partial(read_proof_total, name) for name in (*COLUMNS, "misconceptions", "unknown but named")},
 }

@@ -213,7 +213,7 @@ REFERENCE: dict[str, tuple[Callable[..., Any], ...]] = {
 }
 
 
-def _answers_of_lessons() -> Iterator[tuple[str, tuple[Callable[..., Any], ...]]]:
+def _iterate_lesson_answers() -> Iterator[tuple[str, tuple[Callable[..., Any], ...]]]:
     """Give every other exercise the answer of its lesson."""
     for name, exercise in EXERCISES.items():
         if name not in REFERENCE:
@@ -221,4 +221,4 @@ def _answers_of_lessons() -> Iterator[tuple[str, tuple[Callable[..., Any], ...]]
             yield name, load_right_objects(lesson, exercise.objects, "vit_course")
 
 
-REFERENCE |= _answers_of_lessons()
+REFERENCE |= _iterate_lesson_answers()

@@ -73,7 +73,7 @@ def save_model(path: Path | str, model: nn.Module, dataset: DatasetFacts) -> Non
     Raises:
         CheckpointError: when the file cannot be written.
     """
-    save_weights(Path(path), model.state_dict(), describe(model, dataset))
+    save_weights(Path(path), model.state_dict(), make_header(model, dataset))
 
 
 def save_weights(path: Path, weights: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
@@ -81,7 +81,7 @@ def save_weights(path: Path, weights: Mapping[str, Tensor], header: Mapping[str,
     write_tensors(path, weights, {KEY: json.dumps(header)})
 
 
-def describe(model: nn.Module, dataset: DatasetFacts) -> dict[str, Any]:
+def make_header(model: nn.Module, dataset: DatasetFacts) -> dict[str, Any]:
     """Return what a weights file's header says; "model" is None for a model without a `ViTConfig`."""
     config = getattr(model, "config", None)
     data = {"name": dataset.name, "classes": dataset.classes, "mean": dataset.mean, "std": dataset.std}
@@ -102,18 +102,18 @@ def load_model(path: Path | str, build: Callable[[ViTConfig], nn.Module] | None 
     weights, metadata = read_tensors(path)
     header = _read_header(path, metadata)
     config = _read_config(path, header)
-    data = _read_data(path, header, config.in_channels)
+    data = _read_dataset_facts(path, header, config.in_channels)
     if config.depth > len(weights):  # before as many blocks are built
         raise CheckpointError(f"{path} describes {config.depth} blocks and holds {len(weights)} weights")
     with torch.random.fork_rng(devices=[]):
-        model = (build or _without_numbers)(config)
+        model = (build or _build_without_memory)(config)
     wanted = model.state_dict()
-    check_fits(path, weights, wanted)
+    check_weights_fit(path, weights, wanted)
     model.load_state_dict({name: weights[name].to(tensor.dtype) for name, tensor in wanted.items()}, assign=True)
     return SavedModel(model.eval(), config, *data)
 
 
-def _without_numbers(config: ViTConfig) -> nn.Module:
+def _build_without_memory(config: ViTConfig) -> nn.Module:
     """A model of shapes alone, so that a config of absurd sizes costs no memory; its numbers come from the file."""
     from vit_course.vit import VisionTransformer  # which a grader's worker keeps from students who build one
 
@@ -154,7 +154,7 @@ def _read_config(path: Path, header: dict[str, Any]) -> ViTConfig:
         raise CheckpointError(f"{path} describes a model that cannot be: {error}") from error
 
 
-def _read_data(
+def _read_dataset_facts(
     path: Path, header: dict[str, Any], channels: int
 ) -> tuple[str, tuple[str, ...], tuple[float, ...], tuple[float, ...]]:
     try:
@@ -167,7 +167,7 @@ def _read_data(
         raise CheckpointError(f"{path} does not say what images it was trained on ({error!r})") from error
 
 
-def check_fits(path: Path, found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
+def check_weights_fit(path: Path, found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
     """Say in words what `load_state_dict` would say in a list of names.
 
     Raises:
@@ -245,10 +245,10 @@ def read_tensors(
             names = list(file.keys())
             return {name: file.get_tensor(name) for name in names}, dict(file.metadata() or {})
     except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"{path} {_describe_fault(path, f'({error}); {advice}')}") from error
+        raise CheckpointError(f"{path} {_describe_unreadable_file(path, f'({error}); {advice}')}") from error
 
 
-def _describe_fault(path: Path, advice: str) -> str:
+def _describe_unreadable_file(path: Path, advice: str) -> str:
     content = path.stat().st_size
     with path.open("rb") as file:
         first = file.read(9)

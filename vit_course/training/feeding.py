@@ -29,13 +29,13 @@ class Feed:
     num_validation: int
     about: ImageDataset | FolderBatches
 
-    def batch_sizes(self) -> list[int]:
+    def list_batch_sizes(self) -> list[int]:
         """Images in each batch of an epoch, of all processes together."""
         whole, rest = divmod(self.num_train, self.train.batch_size)
         return [self.train.batch_size] * whole + [rest] * (rest > 0)
 
 
-def check_classes(model: nn.Module, images: Feed) -> None:
+def check_number_of_classes(model: nn.Module, images: Feed) -> None:
     """Say it before the loss does, in words.
 
     Raises:
@@ -47,7 +47,7 @@ def check_classes(model: nn.Module, images: Feed) -> None:
         raise ValueError(f"the model has {config.num_classes} classes, and {images.about.name} has {wanted}")
 
 
-def feed(
+def make_feed(
     train: ImageDataset | FolderBatches,
     validation: ImageDataset | FolderBatches,
     settings: TrainingSettings,
@@ -61,8 +61,8 @@ def feed(
         ValueError: when ready-made batches do not fit the settings or the processes.
     """
     if isinstance(train, FolderBatches) and isinstance(validation, FolderBatches):
-        _check(train, settings, processes)
-        _check(validation, settings, processes)
+        _check_batches_match_settings(train, settings, processes)
+        _check_batches_match_settings(validation, settings, processes)
         train, validation = train.to(processes.device), validation.to(processes.device)
         return Feed(train, validation, len(train.images), len(validation.images), train)
     if not isinstance(train, ImageDataset) or not isinstance(validation, ImageDataset):
@@ -74,7 +74,7 @@ def feed(
     return Feed(batches, measured, len(train), len(validation), train)
 
 
-def _check(batches: FolderBatches, settings: TrainingSettings, processes: Processes) -> None:
+def _check_batches_match_settings(batches: FolderBatches, settings: TrainingSettings, processes: Processes) -> None:
     if batches.batch_size != settings.batch_size:
         raise ValueError(f"batch_size is {settings.batch_size} in the settings and {batches.batch_size} in the batches")
     if batches.shuffle and batches.images.augmentation != settings.augmentation:

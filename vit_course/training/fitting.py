@@ -60,10 +60,10 @@ def fit(
         TrackerError: when Weights & Biases does not start.
     """
     from vit_course.training.feeding import (
-        check_classes,
-        feed,
+        check_number_of_classes,
+        make_feed,
     )  # here, since a grader's worker has no part of the loop itself
-    from vit_course.training.hardware import room_on, start_processes
+    from vit_course.training.hardware import explain_out_of_memory, start_processes
     from vit_course.training.progress import Bar, draws_progress, open_trackers
     from vit_course.training.run_folder import RunFolder, describe_run
     from vit_course.training.trainer import Trainer
@@ -71,15 +71,15 @@ def fit(
     if resume and folder is None:
         raise ValueError("resume goes on with the run in a folder, and none is given")
     processes = start_processes(settings.device)
-    with room_on(processes.device):
-        images = feed(train, validation, settings, processes)
-    check_classes(model, images)
+    with explain_out_of_memory(processes.device):
+        images = make_feed(train, validation, settings, processes)
+    check_number_of_classes(model, images)
     description = describe_run(model, images, settings)
     place = None if folder is None else Path(folder)
     run_folder = None if place is None else RunFolder(place, description, resume)
-    with room_on(processes.device):
+    with explain_out_of_memory(processes.device):
         trainer = Trainer(model, images, settings, processes, run_folder)
-    processes.wait()  # until all have looked at the folder
+    processes.wait_for_all()  # until all have looked at the folder
     if processes.is_main and run_folder is not None:
         run_folder.begin()
     done = len(trainer.history.seconds)
@@ -92,5 +92,5 @@ def fit(
         for tracker in opened:
             tracker.finish()
     if history.ending != "interrupted":
-        processes.wait()
+        processes.wait_for_all()
     return history

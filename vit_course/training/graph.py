@@ -73,7 +73,7 @@ class CudaRecorder:
         return result, graph.replay
 
 
-def recorder_for(processes: Processes) -> Recorder | None:
+def make_recorder(processes: Processes) -> Recorder | None:
     """Return what records a run's steps: on one GPU alone; several wait for each other, which stays outside a graph."""
     alone = processes.count == 1
     return CudaRecorder(processes.device) if alone and processes.device.type == "cuda" else None

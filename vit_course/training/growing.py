@@ -43,7 +43,7 @@ class Growing(nn.Module):
             raise ValueError(f"images grow for the course's VisionTransformer, not for {kind}: set growth to ()")
         self.model, self.growth, self.share = model, growth, 0.0
         with torch.device("meta"):  # they only lend their forward pass: every weight is the model's
-            self.smaller = {scale: (_smaller(model, scale),) for _, scale in growth}
+            self.smaller = {scale: (_make_smaller_model(model, scale),) for _, scale in growth}
 
     def forward(self, images: Tensor) -> Tensor:
         """Classify images (batch, in_channels, height, width) at the size of the moment: logits (batch, classes)."""
@@ -53,14 +53,14 @@ class Growing(nn.Module):
         (smaller,) = self.smaller[scale]
         weights = dict(chain(self.model.named_parameters(), self.model.named_buffers()))
         if "positions" in weights:
-            weights["positions"] = _resize(weights["positions"], self.model, smaller)
+            weights["positions"] = _resize_positions_of(weights["positions"], self.model, smaller)
         size = smaller.config.height, smaller.config.width
         # torch smooths no bfloat16
         shrunk = F.interpolate(images.float(), size, mode="bilinear", antialias=True, align_corners=False)
         return cast(Tensor, functional_call(smaller, weights, shrunk.to(images.dtype)))
 
 
-def _smaller(model: VisionTransformer, scale: float) -> VisionTransformer:
+def _make_smaller_model(model: VisionTransformer, scale: float) -> VisionTransformer:
     config = model.config
     height, width = round(scale * config.height), round(scale * config.width)
     try:
@@ -69,7 +69,7 @@ def _smaller(model: VisionTransformer, scale: float) -> VisionTransformer:
         raise ValueError(f"images cannot grow from {height} x {width} pixels: {error}") from None
 
 
-def _resize(positions: Tensor, model: VisionTransformer, smaller: VisionTransformer) -> Tensor:
+def _resize_positions_of(positions: Tensor, model: VisionTransformer, smaller: VisionTransformer) -> Tensor:
     grids = model.config.grid_size, smaller.config.grid_size
     if model.class_token is not None:
         return resize_positions(positions, *grids)

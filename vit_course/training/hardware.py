@@ -60,15 +60,15 @@ class Processes:
         warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
         return self.accelerator.prepare_model(model)
 
-    def share(self, batch_size: int) -> int:
+    def count_own_images(self, batch_size: int) -> int:
         """Return how many images of such a batch this one gets."""
         return len(range(self.rank, batch_size, self.count))
 
-    def sum(self, tensor: Tensor) -> Tensor:
+    def sum_over_processes(self, tensor: Tensor) -> Tensor:
         """The sum over all processes, in each of them."""
         return tensor if self.accelerator is None else self.accelerator.reduce(tensor, reduction="sum")
 
-    def wait(self) -> None:
+    def wait_for_all(self) -> None:
         """Go on once all are here."""
         if self.accelerator is not None:
             self.accelerator.wait_for_everyone()
@@ -89,7 +89,7 @@ def start_processes(device: str) -> Processes:
         ValueError: when CUDA is asked for and not there.
         ImportError: when there are several processes and accelerate is missing.
     """
-    chosen = device_named(device)
+    chosen = find_device(device)
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return Processes(chosen)
     try:
@@ -103,12 +103,12 @@ def start_processes(device: str) -> Processes:
     import torch.distributed.nn  # noqa: F401
 
     accelerator = Accelerator(cpu=chosen.type == "cpu", mixed_precision="no")  # precision is chosen elsewhere
-    atexit.unregister(_part)
-    atexit.register(_part)
+    atexit.unregister(_leave_process_group)
+    atexit.register(_leave_process_group)
     return Processes(accelerator.device, accelerator.process_index, accelerator.num_processes, accelerator)
 
 
-def device_named(name: str) -> torch.device:
+def find_device(name: str) -> torch.device:
     """The device that a setting means.
 
     Raises:
@@ -125,7 +125,7 @@ def device_named(name: str) -> torch.device:
     return device
 
 
-def _part() -> None:
+def _leave_process_group() -> None:
     """Leave the group, and end its threads, before Python ends: a finished run would now and then abort there."""
     if torch.distributed.is_initialized():
         gc.collect()  # a wrapped model of an ended training holds the group, too
@@ -148,11 +148,11 @@ def choose_precision(requested: Precision, device: torch.device) -> Precision:
         return requested
     if device.type == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp16"
-    return "bf16" if bfloat16_gain() >= FASTER else "fp32"
+    return "bf16" if measure_bfloat16_speedup() >= FASTER else "fp32"
 
 
 @cache
-def bfloat16_gain() -> float:
+def measure_bfloat16_speedup() -> float:
     """Measure how many times as fast this CPU multiplies in bfloat16 as in float32; one that lacks it emulates."""
     seconds = []
     for dtype in (torch.float32, torch.bfloat16):
@@ -189,7 +189,7 @@ class InBfloat16(nn.Module):
         return cast(Tensor, functional_call(self.model, rounded, images.bfloat16())).float()
 
 
-def in_precision(model: nn.Module, precision: Precision, device: torch.device) -> nn.Module:
+def wrap_in_precision(model: nn.Module, precision: Precision, device: torch.device) -> nn.Module:
     """The model as it computes in this precision inside `autocast`."""
     return InBfloat16(model) if precision == "bf16" and device.type == "cpu" else model
 
@@ -212,7 +212,7 @@ class Fusible(nn.Module):
         """As the model does."""
         return self.run(images)
 
-    def fuse(self, processes: Processes, attempt: Callable[[], None]) -> float:
+    def compile_or_leave(self, processes: Processes, attempt: Callable[[], None]) -> float:
         """Compile; where that fails, in one process of many or in all, say so once and leave the model as it was.
 
         Args:
@@ -236,7 +236,7 @@ class Fusible(nn.Module):
             raise
         except Exception as error:  # of torch, Triton, a C compiler, the disk; one of the model's own comes again
             reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-        failed = processes.sum(torch.tensor(float(reason != ""), device=processes.device))
+        failed = processes.sum_over_processes(torch.tensor(float(reason != ""), device=processes.device))
         if failed.item() == 0:
             return time.perf_counter() - started
         self.run = plain
@@ -246,7 +246,7 @@ class Fusible(nn.Module):
         return 0.0
 
 
-def largest_that_fits(attempt: Callable[[int], None], batch_size: int) -> int | None:
+def find_largest_batch_size(attempt: Callable[[int], None], batch_size: int) -> int | None:
     """Halve a batch size until a step with it does not run out of memory.
 
     Args:
@@ -258,12 +258,12 @@ def largest_that_fits(attempt: Callable[[int], None], batch_size: int) -> int | 
     """
     while batch_size > 1:
         batch_size //= 2
-        if _fits(attempt, batch_size):
+        if _fits_in_memory(attempt, batch_size):
             return batch_size
     return None
 
 
-def _fits(attempt: Callable[[int], None], batch_size: int) -> bool:
+def _fits_in_memory(attempt: Callable[[int], None], batch_size: int) -> bool:
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     try:
@@ -273,7 +273,7 @@ def _fits(attempt: Callable[[int], None], batch_size: int) -> bool:
     return True
 
 
-def advice(batch_size: int, fitting: int | None) -> str:
+def describe_out_of_memory(batch_size: int, fitting: int | None) -> str:
     """Return what to tell somebody whose batch did not fit."""
     if fitting is None:
         return f"out of memory with {batch_size} images a step, and with one: take a smaller model, or train on the CPU"
@@ -281,7 +281,7 @@ def advice(batch_size: int, fitting: int | None) -> str:
 
 
 @contextmanager
-def room_on(device: torch.device) -> Iterator[None]:
+def explain_out_of_memory(device: torch.device) -> Iterator[None]:
     """Tell it in words when what a run keeps on its device from the start finds no room there.
 
     Raises:

@@ -46,13 +46,13 @@ def evaluate(model: nn.Module, loader: Loader, device: torch.device | str) -> tu
     Raises:
         ValueError: when the loader gives no images.
     """
-    tally = measure(model, loader, device)
+    tally = tally_predictions(model, loader, device)
     if tally.images == 0:
         raise ValueError("the loader gave no images, so there is nothing to take a mean of")
     return tally.loss, tally.accuracy
 
 
-def measure(model: nn.Module, loader: Loader, device: torch.device | str) -> Tally:
+def tally_predictions(model: nn.Module, loader: Loader, device: torch.device | str) -> Tally:
     """Return what `evaluate` counts, before it is divided by the number of images."""
     tally = Tally(device)
     with evaluating(model), torch.inference_mode():
@@ -98,7 +98,7 @@ class Tally:
             logits: (batch, num_classes).
             labels: (batch,) int64, or targets (batch, num_classes), whose largest counts.
         """
-        self.sums += counts(loss_sum, logits, labels)
+        self.sums += count_right_guesses(loss_sum, logits, labels)
         self.images += len(labels)
 
     def clear(self) -> Tally:
@@ -123,7 +123,7 @@ class Tally:
         return self.sums[2].item() / self.images
 
 
-def counts(loss_sum: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
+def count_right_guesses(loss_sum: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
     """Return what `Tally.add` adds to its sums: (3,) float64 on the device."""
     if labels.ndim == 2:
         labels = labels.argmax(dim=-1)

@@ -15,7 +15,7 @@ SLOWEST = 30
 
 
 @torch.no_grad()
-def start_mimetic(model: VisionTransformer) -> None:
+def initialise_mimetically(model: VisionTransformer) -> None:
     """Start a model's attention and learned positions in place; draws noise from torch's global generator.
 
     In trained models the product of each head's query and key weights has a strong diagonal, so that a token attends to
@@ -36,9 +36,9 @@ def start_mimetic(model: VisionTransformer) -> None:
         attention = block.attention
         queries, keys, values = attention.qkv.weight.chunk(3)
         for query, key in zip(queries.chunk(config.num_heads), keys.chunk(config.num_heads), strict=True):
-            for part, factor in zip((query, key), _factor(config.embed_dim, *SCORES), strict=True):
+            for part, factor in zip((query, key), _factor_noisy_identity(config.embed_dim, *SCORES), strict=True):
                 part.copy_(factor[:, : len(part)].T)
-        outputs, inputs = _factor(config.embed_dim, *OUTPUT)
+        outputs, inputs = _factor_noisy_identity(config.embed_dim, *OUTPUT)
         attention.projection.weight.copy_(outputs)
         values.copy_(inputs.T)
 
@@ -51,7 +51,7 @@ def _make_waves(places: int, dim: int) -> Tensor:
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 
 
-def _factor(dim: int, diagonal: float, noise: float) -> tuple[Tensor, Tensor]:
+def _factor_noisy_identity(dim: int, diagonal: float, noise: float) -> tuple[Tensor, Tensor]:
     """Split a noisy multiple of the identity, (dim, dim), in two: `left @ right.T` is it, strongest columns first."""
     left, sizes, right = torch.linalg.svd(diagonal * torch.eye(dim) + noise * torch.randn(dim, dim) / dim**0.5)
     return left * sizes.sqrt(), right.T * sizes.sqrt()

@@ -32,7 +32,7 @@ class Muon(Optimizer):
         momentum: of the moving average of gradients, applied as Nesterov does.
 
     Attributes:
-        products: type of the numbers that are multiplied; None for `product_dtype`.
+        products: type of the numbers that are multiplied; None for `choose_product_dtype`.
         found_inf: () float32 on the device, 1 for a step that is to change nothing; set by whoever scales gradients.
 
     Raises:
@@ -57,15 +57,15 @@ class Muon(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            for parameters in _by_shape(group["params"]):
-                self._update(parameters, group)
+            for parameters in _group_by_shape(group["params"]):
+                self._update_same_shape(parameters, group)
         return loss
 
-    def _update(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
+    def _update_same_shape(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
         """Update matrices that have one shape, up to transposition."""
         parameters = sorted(parameters, key=_is_tall, reverse=True)  # those of one shape side by side
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        averages = [self._average(parameter) for parameter in parameters]
+        averages = [self._get_momentum_average(parameter) for parameter in parameters]
         rate, found_inf = group["lr"], getattr(self, "found_inf", None)
         if found_inf is not None:  # then nothing moves: an average that is pulled towards itself, a rate of 0
             pairs = zip(averages, gradients, strict=True)
@@ -74,7 +74,7 @@ class Muon(Optimizer):
         torch._foreach_lerp_(averages, gradients, 1 - group["momentum"])
         ahead = torch._foreach_lerp(gradients, averages, group["momentum"])
         wide = torch.stack([each.mT if _is_tall(each) else each for each in ahead])  # (matrices, rows, columns)
-        directions = orthogonalize(wide, self.products or product_dtype(wide.device))
+        directions = orthogonalize(wide, self.products or choose_product_dtype(wide.device))
         torch._foreach_mul_(parameters, 1 - rate * group["weight_decay"])
         tall = sum(map(_is_tall, parameters))
         for alike, ways in ((parameters[:tall], directions[:tall].mT), (parameters[tall:], directions[tall:])):
@@ -83,14 +83,14 @@ class Muon(Optimizer):
                 moves = ways.to(alike[0].dtype, memory_format=torch.contiguous_format)
                 torch._foreach_add_(alike, list(moves.mul_(-rate * math.sqrt(max(1.0, rows / columns)))))
 
-    def _average(self, parameter: Tensor) -> Tensor:
+    def _get_momentum_average(self, parameter: Tensor) -> Tensor:
         state = self.state[parameter]
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = torch.zeros_like(parameter)
         return state["momentum_buffer"]
 
 
-def product_dtype(device: torch.device) -> torch.dtype:
+def choose_product_dtype(device: torch.device) -> torch.dtype:
     """bfloat16 on a GPU, or float16 on one that only emulates bfloat16, as a T4 does; float32 on a CPU.
 
     Most CPUs emulate bfloat16, too. With AVX2 alone a step of `cpu-coffee`, 64 images, took 445 ms of one core so, and
@@ -124,7 +124,7 @@ def _is_tall(matrix: Tensor) -> bool:
     return matrix.shape[0] > matrix.shape[1]
 
 
-def _by_shape(parameters: list[Tensor]) -> Iterable[list[Tensor]]:
+def _group_by_shape(parameters: list[Tensor]) -> Iterable[list[Tensor]]:
     """Parameters with a gradient, those together that have one shape when laid down wide."""
     alike: dict[tuple[int, ...], list[Tensor]] = {}
     for parameter in parameters:

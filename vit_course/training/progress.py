@@ -84,7 +84,7 @@ class Bar:
     def advance(self, images: int, tally: Tally) -> None:
         """Tell that so many more images were seen, and how the epoch's went so far."""
         if not self.bar.disable:
-            used = "" if self.is_narrow else f", {memory(self.device)}"
+            used = "" if self.is_narrow else f", {describe_gpu_memory(self.device)}"
             self.bar.set_postfix_str(f"{self._describe(tally)}{used}", refresh=False)
         self.bar.update(images)
 
@@ -97,7 +97,7 @@ class Bar:
         return f"loss {tally.loss:.3f}, top-1 {tally.accuracy:.1%}{top5}"
 
 
-def memory(device: torch.device) -> str:
+def describe_gpu_memory(device: torch.device) -> str:
     """Memory in use, in words: of the GPU at its peak, of the process on a CPU ("" where nothing tells)."""
     if device.type == "cuda":
         return f"{torch.cuda.max_memory_allocated(device) / 2**30:.1f} GiB"
@@ -135,7 +135,7 @@ def open_trackers(
         installed = find_spec("accelerate") is not None and find_spec("tensorboard") is not None
         names = ("tensorboard",) if folder is not None and installed else ()
     for name in names:
-        _require(name, folder)
+        _require_package(name, folder)
     trackers: list[GeneralTracker] = []
     for name in names:
         trackers.append(
@@ -170,7 +170,7 @@ def _make_wandb_tracker(description: dict[str, Any]) -> GeneralTracker:
     return tracker
 
 
-def _require(name: str, folder: Path | None) -> None:
+def _require_package(name: str, folder: Path | None) -> None:
     if name not in PACKAGES:
         raise ValueError(f"no tracker {name!r}; there are {', '.join(PACKAGES)}")
     if name == "tensorboard" and folder is None:

@@ -14,7 +14,7 @@ from vit_course.training.checkpoints import (
     RUN_KEY,
     CannotWriteError,
     CheckpointError,
-    describe,
+    make_header,
     read_tensors,
     save_weights,
     write_atomically,
@@ -82,22 +82,22 @@ class RunFolder:
         for name in FILES:
             for left in self.path.glob(f".{name}.*"):  # of a process that was killed while it wrote
                 left.unlink()
-        write_atomically(self.path / "config.json", _json(self.description, indent=1))
+        write_atomically(self.path / "config.json", _encode_json(self.description, indent=1))
         rows = [] if self.state is None else self.state.history.rows()
-        write_atomically(self.path / "metrics.jsonl", b"".join(map(_json, rows)))
+        write_atomically(self.path / "metrics.jsonl", b"".join(map(_encode_json, rows)))
 
     def add_epoch(self, history: History) -> None:
         """Append the last epoch's numbers to metrics.jsonl."""
         path = self.path / "metrics.jsonl"
         try:
             with path.open("ab") as file:
-                file.write(_json(history.rows()[-1]))
+                file.write(_encode_json(history.rows()[-1]))
         except OSError as error:
             raise CannotWriteError(f"cannot write {path}: {error.strerror}. Make room there") from error
 
     def save_best(self, model: nn.Module, weights: Mapping[str, Tensor], dataset: DatasetFacts) -> None:
         """Write best.safetensors, a weights file with other weights than the model now has."""
-        save_weights(self.path / "best.safetensors", weights, describe(model, dataset))
+        save_weights(self.path / "best.safetensors", weights, make_header(model, dataset))
 
     def save_state(self, state: RunState) -> None:
         """Write last.safetensors, from which a killed run goes on."""
@@ -123,7 +123,7 @@ class RunFolder:
 
     def _check_same(self, header: dict[str, Any]) -> None:
         """Refuse to go on as something else than what was begun."""
-        now = json.loads(_json(self.description))
+        now = json.loads(_encode_json(self.description))
         for part, mine in now.items():
             theirs = header.get(part)
             if not isinstance(mine, dict) or not isinstance(theirs, dict):
@@ -141,10 +141,10 @@ class RunFolder:
 
 def describe_run(model: nn.Module, images: Feed, settings: TrainingSettings) -> dict[str, Any]:
     """Return what a run is, for config.json and for going on with it."""
-    known = describe(model, images.about)
+    known = make_header(model, images.about)
     counts = {"train_images": images.num_train, "validation_images": images.num_validation}
     return {"model": known["model"], "data": known["data"] | counts, "settings": asdict(settings)}
 
 
-def _json(value: object, indent: int | None = None) -> bytes:
+def _encode_json(value: object, indent: int | None = None) -> bytes:
     return (json.dumps(value, indent=indent) + "\n").encode()

@@ -78,7 +78,7 @@ class TrainingSettings:
         if not self.weight_decay >= 0:
             raise ValueError(f"weight_decay must not be negative, but it is {self.weight_decay}")
         self._check_growth()
-        self._check_words()
+        self._check_choices()
 
     def _check_growth(self) -> None:
         shares = [share for share, _ in self.growth]
@@ -87,7 +87,7 @@ class TrainingSettings:
         if self.growth and self.compile:
             raise ValueError("images that grow cannot be compiled: set compile to False, or growth to ()")
 
-    def _check_words(self) -> None:
+    def _check_choices(self) -> None:
         for name, kind in (("precision", Precision), ("schedule", Schedule)):
             if getattr(self, name) not in get_args(kind):
                 allowed = ", ".join(map(repr, get_args(kind)))

@@ -1,7 +1,8 @@
 """One update of a model: gradients, clipping, optimizers and their rates, the scale of float16, the average of weights.
 
-What `Updates.apply` does stays on the device: nothing is read from it and no number of this step is written into what
-is launched, so that a CUDA graph may record it. What belongs to one step, its rates, is set by `Updates.begin` before.
+What `Updates.differentiate_and_update` does stays on the device: nothing is read from it and no number of this step is
+written into what is launched, so that a CUDA graph may record it. What belongs to one step, its rates, is set by
+`Updates.begin_step` before.
 """
 
 from __future__ import annotations
@@ -84,11 +85,11 @@ class Updates:
                 group["capturable"] = True
 
     @property
-    def measured(self) -> nn.Module:
+    def model_to_measure(self) -> nn.Module:
         """The model to measure and keep: the average where there is one."""
         return self.model if self.average is None else self.average
 
-    def begin(self) -> None:
+    def begin_step(self) -> None:
         """Count a step, and set its learning rates."""
         warmup_steps = round(self.settings.warmup * self.total_steps)
         factor = warmup_cosine(self.steps, warmup_steps, self.total_steps)
@@ -103,13 +104,13 @@ class Updates:
         self.learning_rate = self.peaks[0][0] * factor
         self.steps += 1
 
-    def apply(self, loss: Tensor) -> None:
+    def differentiate_and_update(self, loss: Tensor) -> None:
         """Differentiate the loss, clip, and update every parameter once."""
-        self.clear()
+        self.clear_gradients()
         self.scaler.scale(loss).backward()
-        self.update()
+        self.clip_and_update()
 
-    def update(self) -> None:
+    def clip_and_update(self) -> None:
         """Clip the gradients that are there, and update every parameter once."""
         self.scaler.unscale_(self.together)
         if self.settings.gradient_clip is not None:
@@ -129,20 +130,20 @@ class Updates:
         else:
             get_ema_multi_avg_fn(self.settings.ema_decay)(averages, parameters, 0)
 
-    def clear(self) -> None:
+    def clear_gradients(self) -> None:
         """Forget all gradients."""
         for parameter in self.parameters:
             parameter.grad = None
 
-    def forget_unfinished(self) -> None:
+    def forget_unfinished_step(self) -> None:
         """Let the next step begin anew after one that broke off before it changed anything."""
-        self.clear()
+        self.clear_gradients()
         state = self.scaler.state_dict()
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.scaler.is_enabled())
         if state:
             self.scaler.load_state_dict(state)
 
-    def tensors(self) -> dict[str, Tensor]:
+    def collect_state_tensors(self) -> dict[str, Tensor]:
         """Everything that a later step depends on, by name."""
         found = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         if self.average is not None:
@@ -152,23 +153,23 @@ class Updates:
                 found |= {f"optimizer.{number}.{index}.{name}": tensor for name, tensor in state.items()}
         return found
 
-    def numbers(self) -> dict[str, Any]:
-        """Return what belongs to `tensors` and is none, as JSON can hold it."""
+    def collect_state_numbers(self) -> dict[str, Any]:
+        """Return what belongs to `collect_state_tensors` and is none, as JSON can hold it."""
         return {"steps": self.steps, "scaler": self.scaler.state_dict()}
 
-    def load(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
+    def load_state(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         """Put everything back as it was.
 
         Raises:
             CheckpointError: when tensors are missing or of another shape.
         """
         try:
-            self.model.load_state_dict(_select_under("model", tensors))
+            self.model.load_state_dict(_select_by_prefix("model", tensors))
             if self.average is not None:
-                self.average.load_state_dict(_select_under("average", tensors))
+                self.average.load_state_dict(_select_by_prefix("average", tensors))
             for number, optimizer in enumerate(self.optimizers):
                 state = optimizer.state_dict()
-                state["state"] = _by_index(_select_under(f"optimizer.{number}", tensors))
+                state["state"] = _group_state_by_parameter(_select_by_prefix(f"optimizer.{number}", tensors))
                 _check_state(optimizer, state["state"])
                 optimizer.load_state_dict(state)
             if numbers["scaler"]:  # empty where the run was begun in another precision than fp16
@@ -188,12 +189,12 @@ def _check_state(optimizer: Optimizer, state: Mapping[int, Mapping[str, Tensor]]
                 raise ValueError(f"{name} of parameter {index} is {tuple(tensor.shape)} and not {tuple(wanted)}")
 
 
-def _select_under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _select_by_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     start = f"{prefix}."
     return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}
 
 
-def _by_index(tensors: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+def _group_state_by_parameter(tensors: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
     """Name "3.exp_avg" → state of parameter 3."""
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():

@@ -12,7 +12,7 @@ FLOOR = 0.05  # added to each variance: the finest patterns of a patch are mostl
 
 
 @torch.no_grad()
-def start_whitened(model: VisionTransformer, images: Tensor) -> None:
+def initialise_whitened(model: VisionTransformer, images: Tensor) -> None:
     """Start a model's linear map of patches in place, so that it whitens those of some images.
 
     The rows of the map are the principal directions of the patches, each divided by the square root of its variance. A

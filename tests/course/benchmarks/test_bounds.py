@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from bounds import RESULTS, ROOT, pins, read_requirements
+from bounds import RESULTS, ROOT, read_pinned_versions, read_requirements
 
 TRIED = json.loads(RESULTS.read_text(encoding="utf-8"))
 
@@ -13,8 +13,8 @@ def test_the_bounds_are_those_that_were_tried(name):
     operators = {each.operator: each.version for each in read_requirements()[name].specifier}
     assert operators.keys() == {">=", "<"}, "what begins somewhere ends somewhere"
     assert TRIED["lowest"]["versions"][name] in (operators[">="], f"{operators['>=']}.0"), "make bounds"
-    assert TRIED["highest"]["versions"][name] == pins()[name], "make bounds"
-    assert read_requirements()[name].specifier.contains(pins()[name])
+    assert TRIED["highest"]["versions"][name] == read_pinned_versions()[name], "make bounds"
+    assert read_requirements()[name].specifier.contains(read_pinned_versions()[name])
 
 
 def test_the_guide_for_a_student_s_machine_ends_where_nbgrader_s_bound_does():

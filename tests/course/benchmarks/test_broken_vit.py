@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from broken_vit import RESULTS, RIGHT, SELECTIONS, Row, describe_conditions, load
-from wrong_models import wrong_models
+from broken_vit import RESULTS, RIGHT, SELECTIONS, Row, describe_conditions, load_rows
+from wrong_models import iterate_wrong_models
 
 from vit_course.data import shapes
 from vit_course.training import TrainingSettings
 
-MODELS = {model.key: model for model in wrong_models()}
+MODELS = {model.key: model for model in iterate_wrong_models()}
 
 
 @pytest.mark.parametrize("selection", SELECTIONS.values(), ids=list(SELECTIONS))
@@ -20,7 +20,7 @@ def test_a_run_of_today_goes_on_with_what_is_kept(selection):
         result = json.loads(path.read_text())
         now |= {name: result[name] for name in ("device", "torch", "data")}
         assert result["data"]["train_images"] == selection.train_images
-    assert len(load(path, now, [RIGHT, *(selection.keys or MODELS)])) == 1 + len(selection.keys or MODELS)
+    assert len(load_rows(path, now, [RIGHT, *(selection.keys or MODELS)])) == 1 + len(selection.keys or MODELS)
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("broken_vit*.json")), ids=lambda path: path.stem)

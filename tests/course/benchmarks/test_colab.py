@@ -9,7 +9,16 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from colab import PINS, REPORT_MIME, RESULTS, SHOWN, Outcome, dependencies_digest, look_at, pins
+from colab import (
+    PINS,
+    REPORT_MIME,
+    RESULTS,
+    SHOWN,
+    Outcome,
+    check_cell_outputs,
+    compute_dependencies_digest,
+    read_colab_versions,
+)
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from PIL import Image
@@ -25,7 +34,9 @@ def results():
 
 
 def test_the_last_run_was_with_today_s_dependencies(results):
-    assert results["dependencies"] == dependencies_digest(), "dependencies have changed since the last run: make colab"
+    assert results["dependencies"] == compute_dependencies_digest(), (
+        "dependencies have changed since the last run: make colab"
+    )
 
 
 def test_the_last_run_found_nothing_wrong_in_any_lesson(results):
@@ -36,14 +47,14 @@ def test_the_last_run_found_nothing_wrong_in_any_lesson(results):
 
 
 def test_the_last_run_was_under_colab_s_versions_and_added_only_what_was_missing(results):
-    assert {name: results["versions"][name] for name in SHOWN} == {name: pins()[name] for name in SHOWN}
+    assert {name: results["versions"][name] for name in SHOWN} == {name: read_colab_versions()[name] for name in SHOWN}
     for each in results["setup"].values():
         assert set(each["installed"]) == {*MISSING, "vit-course"}
 
 
 def test_no_dependency_of_a_student_s_asks_for_more_than_colab_has():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    theirs = {canonicalize_name(name): version for name, version in pins().items()}
+    theirs = {canonicalize_name(name): version for name, version in read_colab_versions().items()}
     required = [Requirement(each) for each in project["dependencies"]]
     assert {canonicalize_name(each.name) for each in required} - theirs.keys() == MISSING
     refused = [each for each in required if each.name in theirs and not each.specifier.contains(theirs[each.name])]
@@ -101,13 +112,13 @@ WRONG = [
 @pytest.mark.parametrize(("cell", "problem"), WRONG, ids=[each[1] for each in WRONG])
 def test_what_a_cell_does_not_show_is_a_problem(cell, problem):
     outcome = Outcome()
-    look_at(cell, outcome)
+    check_cell_outputs(cell, outcome)
     assert [each for each in outcome.problems if problem in each]
 
 
 def test_what_a_cell_shows_is_counted():
     outcome = Outcome()
-    look_at(ran("show_images(photo())", display_data(image_png=GOOD)), outcome)
-    look_at(ran("1", display_data(text_html=f'<img src="data:image/png;base64,{GOOD}">')), outcome)
-    look_at(ran("check(1)", {"output_type": "display_data", "data": REPORT}, **GRADED), outcome)
+    check_cell_outputs(ran("show_images(photo())", display_data(image_png=GOOD)), outcome)
+    check_cell_outputs(ran("1", display_data(text_html=f'<img src="data:image/png;base64,{GOOD}">')), outcome)
+    check_cell_outputs(ran("check(1)", {"output_type": "display_data", "data": REPORT}, **GRADED), outcome)
     assert (outcome.pictures, outcome.reports, outcome.mistakes_named, outcome.problems) == (2, 1, 1, [])

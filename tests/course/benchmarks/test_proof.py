@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from proof import Diagnoses, outside, shares_of
+from proof import Diagnoses, count_variant_mutants, describe_shares
 
 from tests.proof.judging import MutantJudge
 from tests.proof.solutions import solution_mutants
@@ -17,11 +17,11 @@ def diagnoses():
 
 def test_no_misconception_gets_its_own_name_while_it_is_unknown(diagnoses):
     for wrong in EXERCISES["unpatchify"].misconceptions:
-        assert wrong.name not in (diagnoses.of_unknown(wrong) or "")
+        assert wrong.name not in (diagnoses.name_unknown_mistake(wrong) or "")
 
 
 def test_a_mutant_that_does_what_a_misconception_does_has_its_name(diagnoses):
-    named = dict(diagnoses.of_mutant(mutant) for mutant in solution_mutants("unpatchify"))
+    named = dict(diagnoses.name_mutant(mutant) for mutant in solution_mutants("unpatchify"))
     assert any(rightly for name, rightly in named.items() if name)
 
 
@@ -39,9 +39,9 @@ SAMPLED = (
 
 @pytest.mark.proof
 def test_answers_outside_the_library_are_caught_and_rightly_named(capsys):
-    line = sum((outside(exercise, 6) for exercise in SAMPLED), Counter())
+    line = sum((count_variant_mutants(exercise, 6) for exercise in SAMPLED), Counter())
     with capsys.disabled():
-        print(f"\n{shares_of(line)}")
+        print(f"\n{describe_shares(line)}")
     assert line["caught"] >= 0.8 * line["variant mutants"], "a mutant may be a right answer, but few are"
     assert line["rightly"] >= 0.8 * line["named"], "a name is given only when it is true"
     assert line["located"] >= 0.8 * line["caught"]

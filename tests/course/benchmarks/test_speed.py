@@ -4,7 +4,7 @@ import models
 import pytest
 import torch
 from loops import AttentionHeadByHead, AttentionInLoops, patchify_in_loops
-from models import flops
+from models import count_flops
 from peers import OURS, PEERS, build_models
 from torch import nn
 
@@ -69,7 +69,7 @@ def test_everyone_has_our_parameters_or_a_remark(everyone):
 
 def test_flops_are_those_of_the_matrix_products():
     model = VisionTransformer(SMALL)
-    counted = flops(model, torch.rand(4, 3, 16, 16))
+    counted = count_flops(model, torch.rand(4, 3, 16, 16))
     tokens, dim, depth, hidden = 17, 12, 2, 48
     linears = 2 * (16 * 48 * dim + depth * tokens * (4 * dim * dim + 2 * dim * hidden) + dim * 10)
     assert counted["forward"] == linears + depth * 2 * 2 * tokens * tokens * dim
@@ -79,5 +79,5 @@ def test_flops_are_those_of_the_matrix_products():
 def test_a_step_leaves_a_gradient_in_every_parameter():
     model = VisionTransformer(SMALL)
     nn.init.normal_(model.head.weight)
-    models.backward(model, model, torch.rand(2, 3, 16, 16), torch.float32)()
+    models.make_backward_work(model, model, torch.rand(2, 3, 16, 16), torch.float32)()
     assert all(parameter.grad is not None for parameter in model.parameters())

@@ -3,21 +3,21 @@
 import pytest
 import torch
 from broken_vit import CLASSICS, CONFIG
-from distinguishable import random_model, sorted_out, trace
-from wrong_models import PLACES, wrong_models
+from distinguishable import make_random_model, sort_out_distinguishable, trace_first_step
+from wrong_models import PLACES, iterate_wrong_models
 
 from vit_course.exercises.catalog import EXERCISES
 
-MODELS = {model.key: model for model in wrong_models()}
+MODELS = {model.key: model for model in iterate_wrong_models()}
 
 
 @pytest.fixture(scope="module")
 def right():
-    return random_model(CONFIG)
+    return make_random_model(CONFIG)
 
 
 def reasons_of(*keys):
-    return sorted_out([MODELS[key] for key in keys], CONFIG)[1]
+    return sort_out_distinguishable([MODELS[key] for key in keys], CONFIG)[1]
 
 
 def test_every_misconception_of_a_placed_exercise_has_a_model_of_its_own():
@@ -28,7 +28,7 @@ def test_every_misconception_of_a_placed_exercise_has_a_model_of_its_own():
 
 
 def test_the_classics_are_models_that_training_can_tell_apart():
-    worth, reasons = sorted_out([MODELS[key] for key in CLASSICS], CONFIG)
+    worth, reasons = sort_out_distinguishable([MODELS[key] for key in CLASSICS], CONFIG)
     assert {model.key for model in worth} == set(CLASSICS)
     assert not reasons
 
@@ -36,7 +36,7 @@ def test_the_classics_are_models_that_training_can_tell_apart():
 @pytest.mark.proof
 def test_no_model_stops_for_want_of_a_forward():
     """A misconception that the library keeps as an empty shell needs an entry in benchmarks/stand_ins.py."""
-    _, reasons = sorted_out(list(MODELS.values()), CONFIG)
+    _, reasons = sort_out_distinguishable(list(MODELS.values()), CONFIG)
     shells = ("NotImplementedError", "AttributeError", "KeyError")
     assert not {key: why for key, why in reasons.items() if any(shell in why for shell in shells)}
 
@@ -106,7 +106,7 @@ def test_a_model_that_stops_says_why():
 
 def test_attention_over_the_batch_and_a_causal_mask_leave_the_class_token_alone_alike(right):
     over_the_batch, causal = (
-        trace(MODELS[f"MultiHeadSelfAttention: {name}"].build(right), CONFIG)
+        trace_first_step(MODELS[f"MultiHeadSelfAttention: {name}"].build(right), CONFIG)
         for name in ("attention over the batch", "causal heads")
     )
     assert over_the_batch.equals(causal)
@@ -114,7 +114,7 @@ def test_attention_over_the_batch_and_a_causal_mask_leave_the_class_token_alone_
 
 
 def test_a_model_equals_itself_and_no_other(right):
-    first, other = (trace(MODELS[key].build(right), CONFIG) for key in list(MODELS)[:2])
-    again = trace(MODELS[next(iter(MODELS))].build(right), CONFIG)
+    first, other = (trace_first_step(MODELS[key].build(right), CONFIG) for key in list(MODELS)[:2])
+    again = trace_first_step(MODELS[next(iter(MODELS))].build(right), CONFIG)
     assert first.equals(again)
     assert not first.equals(other)

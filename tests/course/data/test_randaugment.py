@@ -13,7 +13,13 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.course.data.conftest import generator
-from vit_course.data.randaugment import all_at_once, changes, in_groups, one_operation, randaugment
+from vit_course.data.randaugment import (
+    apply_operations_at_once,
+    apply_operations_in_groups,
+    apply_random_operation,
+    list_operations,
+    randaugment,
+)
 
 CPU = torch.device("cpu")
 BLENDED = torch.linspace(0.0, 0.9, 31)[9].item()  # 0.27 in float32: another rounding is a gray level here and there
@@ -67,7 +73,7 @@ def test_each_operation_is_torchvisions(channels: int, size: tuple[int, int]) ->
         *list_unsigned_calls().items(),
         *list_signed_calls(-1, *size).items(),
     ]
-    for (name, theirs), ours in zip(expected, changes(*size, CPU), strict=True):
+    for (name, theirs), ours in zip(expected, list_operations(*size, CPU), strict=True):
         assert torch.equal(ours(images), theirs(images)), name
 
 
@@ -83,7 +89,7 @@ def test_operations_come_as_often_as_torchvisions() -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         theirs = outcomes(transform(image)[0] for _ in range(draws))
-    ours = outcomes(one_operation(image.repeat(draws, 1, 1, 1), generator()))
+    ours = outcomes(apply_random_operation(image.repeat(draws, 1, 1, 1), generator()))
     assert set(ours) == set(theirs)
     assert len(ours) == 23  # nine operations with a sign and five without
     without_sign = {operation(image)[0].numpy().tobytes() for operation in list_unsigned_calls().values()}
@@ -98,14 +104,14 @@ def test_every_image_of_a_batch_has_its_own_two_operations() -> None:
     result = randaugment(image.repeat(256, 1, 1, 1), generator())
     assert len(outcomes(result)) > 128  # 529 pairs, of which the likeliest comes once in 49 times
     source = generator()
-    twice = one_operation(one_operation(image.repeat(256, 1, 1, 1), source), source)
+    twice = apply_random_operation(apply_random_operation(image.repeat(256, 1, 1, 1), source), source)
     assert torch.equal(result, twice)
 
 
 def test_images_keep_their_places() -> None:
     images = noise(60, 3, 8, 8)
-    drawn = one_operation(images, generator())
-    candidates = [change(images) for change in changes(8, 8, CPU)]
+    drawn = apply_random_operation(images, generator())
+    candidates = [change(images) for change in list_operations(8, 8, CPU)]
     assert all(any(torch.equal(drawn[i], each[i]) for each in candidates) for i in range(60))
 
 
@@ -115,7 +121,7 @@ def test_all_at_once_is_what_groups_are(channels: int, size: tuple[int, int]) ->
     """Nothing reads what was drawn, as a GPU needs it."""
     images = noise(230, channels, *size)
     drawn = torch.arange(230) % 23
-    assert torch.equal(all_at_once(images, drawn), in_groups(images, drawn))
+    assert torch.equal(apply_operations_at_once(images, drawn), apply_operations_in_groups(images, drawn))
 
 
 def test_no_image_is_no_change() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from vit_course.data import DatasetError, MissingDatasetError, load_dataset
-from vit_course.data.torchvision_sets import PUBLISHED, is_begun, is_complete, load_published
+from vit_course.data.torchvision_sets import PUBLISHED, has_any_file, is_complete, load_torchvision_dataset
 
 REAL = Path(__file__).parents[4] / "shared" / "data" / "mnist.tar.xz"
 
@@ -22,7 +22,7 @@ class TestDownload:
     def test_it_lies_in_place_as_torchvision_reads_it(self, name: str, mirror: Path, tmp_path: Path) -> None:
         from torchvision import datasets
 
-        train, test = load_published(name, tmp_path / "new" / "root")
+        train, test = load_torchvision_dataset(name, tmp_path / "new" / "root")
         published = getattr(datasets, PUBLISHED[name].title)(tmp_path / "new" / "root", train=False)
         assert (len(train), len(test)) == (12, len(published))
         pixels = torch.as_tensor(published.data)
@@ -31,35 +31,35 @@ class TestDownload:
         assert train.name == name
 
     def test_nothing_but_the_set_is_left(self, name: str, mirror: Path, tmp_path: Path) -> None:
-        load_published(name, tmp_path)
+        load_torchvision_dataset(name, tmp_path)
         assert len(everything_in(tmp_path)) == 4
         assert len(list(tmp_path.iterdir())) == 1
 
     def test_the_second_time_needs_no_mirror(self, name: str, mirror: Path, tmp_path: Path) -> None:
-        first, _ = load_published(name, tmp_path)
+        first, _ = load_torchvision_dataset(name, tmp_path)
         for path in mirror.glob("*.gz"):
             path.unlink()
-        assert torch.equal(load_published(name, tmp_path)[0].images, first.images)
+        assert torch.equal(load_torchvision_dataset(name, tmp_path)[0].images, first.images)
 
     def test_archives_that_lie_there_are_unpacked(self, name: str, mirror: Path, tmp_path: Path) -> None:
         place = tmp_path if "cifar" in name else tmp_path / PUBLISHED[name].title / "raw"
         place.mkdir(parents=True, exist_ok=True)
         for path in mirror.glob("*.gz"):
             path.rename(place / path.name)
-        assert len(load_published(name, tmp_path)[0]) == 12
+        assert len(load_torchvision_dataset(name, tmp_path)[0]) == 12
 
     def test_no_network_says_what_to_do_and_leaves_nothing(self, name: str, mirror: Path, tmp_path: Path) -> None:
         for path in mirror.glob("*.gz"):
             path.unlink()
         with pytest.raises(MissingDatasetError, match=rf"{PUBLISHED[name].title} is not in .*internet.*or {name}\.npz"):
-            load_published(name, tmp_path)
+            load_torchvision_dataset(name, tmp_path)
         assert list(tmp_path.iterdir()) == []
 
     def test_a_download_with_another_checksum_is_no_set(self, name: str, mirror: Path, tmp_path: Path) -> None:
         for path in mirror.glob("*.gz"):
             path.write_bytes(path.read_bytes()[:-20])
         with pytest.raises(MissingDatasetError, match="corrupted"):
-            load_published(name, tmp_path)
+            load_torchvision_dataset(name, tmp_path)
         assert list(tmp_path.iterdir()) == []
 
     def test_an_archive_downloaded_by_half_is_named(self, name: str, mirror: Path, tmp_path: Path) -> None:
@@ -68,23 +68,23 @@ class TestDownload:
         for path in mirror.glob("*.gz"):
             (place / path.name).write_bytes(path.read_bytes()[:-20])
         with pytest.raises(DatasetError, match=r"\.gz was downloaded by half.*Delete it and try again") as caught:
-            load_published(name, tmp_path)
+            load_torchvision_dataset(name, tmp_path)
         assert not isinstance(caught.value, MissingDatasetError)
 
     @pytest.mark.parametrize("cut", [slice(0, -3), slice(0, 0), slice(0, 5)])
     def test_a_damaged_file_is_named(self, name: str, cut: slice, mirror: Path, tmp_path: Path) -> None:
-        load_published(name, tmp_path)
+        load_torchvision_dataset(name, tmp_path)
         path = next(path for path in tmp_path.rglob("*") if path.is_file())
         path.write_bytes(path.read_bytes()[cut])
         with pytest.raises(DatasetError, match=f"{path} is damaged.*Delete the folder"):
-            load_published(name, tmp_path)
-        assert is_begun(name, tmp_path)
+            load_torchvision_dataset(name, tmp_path)
+        assert has_any_file(name, tmp_path)
 
     def test_a_missing_file_is_fetched(self, name: str, mirror: Path, tmp_path: Path) -> None:
-        load_published(name, tmp_path)
+        load_torchvision_dataset(name, tmp_path)
         next(path for path in tmp_path.rglob("*") if path.is_file()).unlink()
         assert not is_complete(name, tmp_path)
-        load_published(name, tmp_path)
+        load_torchvision_dataset(name, tmp_path)
         assert is_complete(name, tmp_path)
 
 
@@ -95,7 +95,7 @@ def test_an_interrupted_download_leaves_nothing(mirror: Path, tmp_path: Path, mo
 
     monkeypatch.setattr("torchvision.datasets.CIFAR10.download", stop)
     with pytest.raises(KeyboardInterrupt):
-        load_published("cifar10", tmp_path)
+        load_torchvision_dataset("cifar10", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -108,13 +108,13 @@ def test_a_folder_that_takes_nothing_asks_for_another(
 
     monkeypatch.setattr("torchvision.datasets.CIFAR10.download", full)
     with pytest.raises(MissingDatasetError, match=rf"{error.strerror}\. Name a folder with room to write by --data"):
-        load_published("cifar10", tmp_path)
+        load_torchvision_dataset("cifar10", tmp_path)
 
 
 def test_a_root_that_is_a_file_is_refused(mirror: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(MissingDatasetError, match="File exists"):
-        load_published("cifar10", tmp_path / "file")
+        load_torchvision_dataset("cifar10", tmp_path / "file")
 
 
 def test_a_download_gives_up_on_silence_and_draws_no_bar_here(
@@ -130,7 +130,7 @@ def test_a_download_gives_up_on_silence_and_draws_no_bar_here(
         real(self)
 
     monkeypatch.setattr("torchvision.datasets.CIFAR10.download", watch_timeout)
-    load_published("cifar10", tmp_path)
+    load_torchvision_dataset("cifar10", tmp_path)
     assert seen == [30]
     assert socket.getdefaulttimeout() is None
     printed = capsys.readouterr()
@@ -139,11 +139,11 @@ def test_a_download_gives_up_on_silence_and_draws_no_bar_here(
 
 
 def test_a_file_of_another_format_is_no_mnist(mirror: Path, tmp_path: Path) -> None:
-    load_published("mnist", tmp_path)
+    load_torchvision_dataset("mnist", tmp_path)
     path = tmp_path / "MNIST/raw/t10k-labels-idx1-ubyte"
     path.write_bytes(gzip.compress(path.read_bytes()))
     with pytest.raises(DatasetError, match="t10k-labels-idx1-ubyte is damaged"):
-        load_published("mnist", tmp_path)
+        load_torchvision_dataset("mnist", tmp_path)
 
 
 @pytest.mark.skipif(not REAL.is_file(), reason="the real MNIST is not beside this checkout")

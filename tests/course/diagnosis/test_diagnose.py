@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 from typer.testing import CliRunner
-from wrong_models import wrong_models
+from wrong_models import iterate_wrong_models
 
 from vit_course import VisionTransformer, ViTConfig, diagnose, diagnosis
 from vit_course.cli import app
@@ -22,7 +22,7 @@ from vit_course.exercises.catalog import EXERCISES
 
 CONFIG = ViTConfig(image_size=32, patch_size=8, embed_dim=48, depth=2, num_heads=4)
 IMAGES = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
-WRONG = {each.key: each for each in wrong_models()}
+WRONG = {each.key: each for each in iterate_wrong_models()}
 NAMED = {
     "MultiHeadSelfAttention: softmax down the queries": "wrong",
     "MultiHeadSelfAttention: heads split by view": "wrong",

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 from canvas import Canvas
-from dark import dark
-from style import BACKGROUND, BLUE, save
+from dark import find_dark_color
+from style import BACKGROUND, BLUE, save_figure
 
 FOLDER = Path(__file__).parents[3] / "figures"
 PAGE = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -24,7 +24,7 @@ def canvas():
 
 
 def test_a_saved_figure_says_what_it_shows(canvas, tmp_path):
-    root = ElementTree.parse(save(canvas, "bar", tmp_path)).getroot()
+    root = ElementTree.parse(save_figure(canvas, "bar", tmp_path)).getroot()
     assert root.get("role") == "img"
     assert [child.tag for child in root[:2]] == [f"{SVG}title", f"{SVG}desc"]
     assert [child.text for child in root[:2]] == ["A bar", "A bar, 200 pixels long & blue: a < b."]
@@ -32,7 +32,7 @@ def test_a_saved_figure_says_what_it_shows(canvas, tmp_path):
 
 def test_the_same_figure_is_the_same_bytes(canvas, tmp_path):
     (tmp_path / "again").mkdir()
-    first, again = save(canvas, "bar", tmp_path), save(canvas, "bar", tmp_path / "again")
+    first, again = save_figure(canvas, "bar", tmp_path), save_figure(canvas, "bar", tmp_path / "again")
     assert first.read_bytes() == again.read_bytes()
     assert first.with_suffix(".png").read_bytes() == again.with_suffix(".png").read_bytes()
 
@@ -44,9 +44,9 @@ def test_a_kept_figure_has_its_text_and_its_dark_colors(path):
     assert f"]({path.name})\n\n{description} (`" in PAGE
     sheets = "".join(sheet.text for sheet in root.iter(f"{SVG}style"))
     rules = dict(re.findall(r'\[(?:fill|stroke)="(#\w{6})"\]\{\w+: (#\w{6})\}', sheets))
-    assert rules[BACKGROUND] == dark(BACKGROUND)
+    assert rules[BACKGROUND] == find_dark_color(BACKGROUND)
     drawn = {element.get(name) for element in root.iter() for name in ("fill", "stroke")} - {None, "none"}
-    assert {color for color in drawn if rules.get(color, color) != dark(color)} == set()
+    assert {color for color in drawn if rules.get(color, color) != find_dark_color(color)} == set()
     styles = " ".join(element.get("style") or "" for element in root.iter())
     assert not re.search(r"(fill|stroke): ?#", styles)
 

@@ -12,15 +12,15 @@ import torch
 
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.hunts import hunt
-from vit_course.hunts.choose import draw, ground_called, grounds
+from vit_course.hunts.choose import draw_bugs, find_ground, list_hunting_grounds
 from vit_course.hunts.suspect import Suspect
 
 
-@pytest.mark.parametrize("name", grounds())
+@pytest.mark.parametrize("name", list_hunting_grounds())
 @pytest.mark.parametrize("count", [1, 2])
 def test_as_many_seeds_in_a_row_as_there_are_draws_reach_each_of_them_once(name, count):
-    ground = ground_called(name)
-    drawn = [draw(ground, seed, count) for seed in range(-5, 995)]
+    ground = find_ground(name)
+    drawn = [draw_bugs(ground, seed, count) for seed in range(-5, 995)]
     period = drawn.index(drawn[0], 1)
     assert len(set(drawn[:period])) == period
     assert drawn[period : 2 * period] == drawn[:period]
@@ -33,13 +33,13 @@ def test_as_many_seeds_in_a_row_as_there_are_draws_reach_each_of_them_once(name,
 
 def test_a_seed_draws_the_same_on_every_machine():
     """Written down: who changes this changes what students of a running class see."""
-    names = [draw(ground_called("scaled_dot_product_attention"), seed, 1)[0].name for seed in (1, 2, 3)]
+    names = [draw_bugs(find_ground("scaled_dot_product_attention"), seed, 1)[0].name for seed in (1, 2, 3)]
     assert names == ["root of the number of keys", "values never used", "scaled after the softmax"]
 
 
 def test_the_order_of_seeds_is_not_that_of_the_ground():
-    ground = ground_called("patchify")
-    places = [ground.bugs.index(draw(ground, seed, 1)[0]) for seed in range(len(ground.bugs))]
+    ground = find_ground("patchify")
+    places = [ground.bugs.index(draw_bugs(ground, seed, 1)[0]) for seed in range(len(ground.bugs))]
     assert places != sorted(places)
 
 
@@ -107,21 +107,21 @@ def test_an_error_in_a_suspect_shows_its_own_lines():
 
 def test_it_checks_what_was_mended():
     suspect = hunt("patchify", seed=1)
-    (drawn,) = draw(ground_called("patchify"), 1, 1)
+    (drawn,) = draw_bugs(find_ground("patchify"), 1, 1)
     assert suspect.check(suspect.program).misconceptions == (drawn.name,)
     namespace = {}
-    exec(grounds()["patchify"].text(), namespace)
+    exec(list_hunting_grounds()["patchify"].text(), namespace)
     assert suspect.check(namespace["suspect_patchify"]).passed
     assert "Nothing is repaired yet." in str(suspect.check())
     assert "Nothing is repaired yet." in str(suspect.check(None))
     assert "has to be a function" in str(suspect.check(3))
 
 
-@pytest.mark.parametrize("name", grounds())
+@pytest.mark.parametrize("name", list_hunting_grounds())
 def test_nothing_in_a_suspect_tells_its_bug(name):
     for bugs in (1, 2):
         suspect = hunt(name, seed=3, bugs=bugs)
-        drawn = [each.name for each in draw(ground_called(name), 3, bugs)]
+        drawn = [each.name for each in draw_bugs(find_ground(name), 3, bugs)]
         text = "\n".join([repr(suspect), suspect._repr_html_(), repr(vars(suspect))])
         assert "# bug" not in text
         assert not [each for each in drawn if each in text]
@@ -149,7 +149,7 @@ def test_in_a_notebook_it_is_a_card_without_style_sheet_and_script():
 def test_the_exercise_s_own_names_stay_the_student_s():
     """Whoever pastes a suspect into a lesson overwrites nothing of their own that is graded."""
     objects = {name for exercise in EXERCISES.values() for name in exercise.objects}
-    for ground in grounds().values():
+    for ground in list_hunting_grounds().values():
         names = {}
         exec(ground.text(), names)
         assert ground.defines.lower().startswith("suspect")

@@ -12,7 +12,7 @@ import pytest
 from vit_course.data import shapes
 from vit_course.metrics import Metrics
 from vit_course.recipes import RECIPES
-from vit_course.recipes.result import RunResult, definition
+from vit_course.recipes.result import RunResult, make_recipe_definition
 
 Make = Callable[..., RunResult]
 
@@ -24,7 +24,7 @@ def make_result() -> Make:
         recipe = RECIPES[str(changes.get("recipe", "cpu-minute"))]
         values = {
             "recipe": recipe.name,
-            "definition": definition(recipe),
+            "definition": make_recipe_definition(recipe),
             "seed": 0,
             "data": {"name": recipe.dataset, "train_images": 55_000, "validation_images": recipe.num_validation},
             "changed": {},

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from vit_course.recipes import RECIPES, RecipeError, listing
-from vit_course.recipes.listing import MEASURED, counts, read_measured, summarize
+from vit_course.recipes.listing import MEASURED, is_counted_run, read_measured_runs, summarize_runs
 from vit_course.recipes.result import read_result, write_result
 
 ROOT = Path(__file__).parents[3]
@@ -26,15 +26,15 @@ def measured(tmp_path, make_result, monkeypatch):
     runs = [make_result(seed=seed, accuracy=accuracy) for seed, accuracy in enumerate((0.985, 0.987, 0.989))]
     runs += [make_result(device="Tesla T4", precision="fp16", accuracy=0.99, seconds=6.0)]
     path = tmp_path / "measured.json"
-    path.write_text(json.dumps(summarize(RECIPES.values(), runs)))
-    monkeypatch.setattr(listing, "read_measured", lambda: read_measured(path))
+    path.write_text(json.dumps(summarize_runs(RECIPES.values(), runs)))
+    monkeypatch.setattr(listing, "read_measured_runs", lambda: read_measured_runs(path))
     return path
 
 
 def test_measured_json_is_what_the_logs_say() -> None:
     logged = [read_result(path) for path in sorted(LOGS.glob("*.json"))]
     known = json.loads(MEASURED.read_text(encoding="utf-8"))
-    assert known == summarize(RECIPES.values(), logged), "run: python benchmarks/recipes.py --summary"
+    assert known == summarize_runs(RECIPES.values(), logged), "run: python benchmarks/recipes.py --summary"
 
 
 def test_every_log_carries_the_name_of_its_run() -> None:
@@ -45,8 +45,8 @@ def test_every_log_carries_the_name_of_its_run() -> None:
 
 class TestWhatCounts:
     def test_a_whole_run_of_the_recipe_as_it_is(self, make_result) -> None:
-        assert counts(MINUTE, make_result())
-        assert counts(MINUTE, make_result(ending="stopped early"))
+        assert is_counted_run(MINUTE, make_result())
+        assert is_counted_run(MINUTE, make_result(ending="stopped early"))
 
     @pytest.mark.parametrize(
         "changes",
@@ -60,13 +60,13 @@ class TestWhatCounts:
         ids=lambda changes: next(iter(changes)),
     )
     def test_nothing_else(self, make_result, changes) -> None:
-        assert not counts(MINUTE, make_result(**changes))
-        assert summarize([MINUTE], [make_result(**changes)])["recipes"] == {}
+        assert not is_counted_run(MINUTE, make_result(**changes))
+        assert summarize_runs([MINUTE], [make_result(**changes)])["recipes"] == {}
 
 
 class TestSummary:
     def test_runs_of_one_machine_make_a_mean_and_a_spread(self, measured) -> None:
-        cpu, gpu = read_measured(measured)["cpu-minute"]
+        cpu, gpu = read_measured_runs(measured)["cpu-minute"]
         assert (cpu.device, cpu.seeds) == ("CPU, 2 threads", (0, 1, 2))
         assert cpu.accuracy.mean == pytest.approx(0.987)
         assert cpu.accuracy.deviation == pytest.approx(0.002)
@@ -74,7 +74,7 @@ class TestSummary:
 
     def test_the_order_of_the_logs_does_not_matter(self, make_result) -> None:
         runs = [make_result(seed=seed) for seed in range(3)]
-        assert summarize([MINUTE], runs) == summarize([MINUTE], runs[::-1])
+        assert summarize_runs([MINUTE], runs) == summarize_runs([MINUTE], runs[::-1])
 
 
 class TestListing:
@@ -85,38 +85,40 @@ class TestListing:
         return capture.get()
 
     def test_a_measured_recipe_opens_with_command_device_minutes_and_accuracy(self, measured) -> None:
-        page = listing.as_page(MINUTE)
+        page = listing.write_recipe_page(MINUTE)
         assert page.startswith("vit-course train cpu-minute\n")
         assert "98.70 ± 0.20 % (3 seeds) of the test images, in 2.0 minutes of one core" in page
         assert "on CPU, 2 threads, fp32, 4,600 images/s, seeds 0, 1, 2" in page
         assert "99.00 % (1 seed) of the test images, in 0.1 minutes" in page
 
     def test_a_page_tells_how_images_are_changed_and_grow(self) -> None:
-        page = listing.as_page(RECIPES["cpu-coffee"])
+        page = listing.write_recipe_page(RECIPES["cpu-coffee"])
         assert "images      max_shift 2, flip, 0.5 of their size until 50% of the steps, 0.75 of" in page
-        assert "images      as they are" in listing.as_page(RECIPES["seed-a-mnist"])
+        assert "images      as they are" in listing.write_recipe_page(RECIPES["seed-a-mnist"])
 
     def test_the_table_has_a_row_for_each_recipe(self, measured) -> None:
-        rows = self.print_to_text(listing.as_table()).splitlines()
+        rows = self.print_to_text(listing.make_recipe_table()).splitlines()
         assert [row.split()[0] for row in rows[1:]] == list(RECIPES)
         assert "98.70 ± 0.20 % " in rows[1 + list(RECIPES).index("cpu-minute")]
 
     def test_an_unmeasured_recipe_says_so(self, measured) -> None:
-        page = listing.as_page(RECIPES["gpu-best"])
+        page = listing.write_recipe_page(RECIPES["gpu-best"])
         assert "not measured yet" in page
         assert "calculated  5.9 minutes on H200 or H100, at 8.5% of the GPU's peak" in page
-        assert "calculated" not in listing.as_page(RECIPES["seed-e-cifar10"])
-        row = next(row for row in self.print_to_text(listing.as_table()).splitlines() if row.startswith("gpu-best "))
+        assert "calculated" not in listing.write_recipe_page(RECIPES["seed-e-cifar10"])
+        row = next(
+            row for row in self.print_to_text(listing.make_recipe_table()).splitlines() if row.startswith("gpu-best ")
+        )
         assert "not measured yet" in row
 
     def test_a_seed_tells_what_was_published_and_its_slips(self, measured) -> None:
-        page = listing.as_page(RECIPES["seed-a-mnist"])
+        page = listing.write_recipe_page(RECIPES["seed-a-mnist"])
         assert "published   71.50% of the test images, 5 epochs, Tesla T4" in page
         assert "softmax before the loss: The model ends in a softmax" in page
         assert "A validation split is kept back" in page
 
     def test_json_holds_the_same(self, measured) -> None:
-        entry, other = json.loads(listing.as_json([MINUTE, RECIPES["seed-d-cifar100"]]))
+        entry, other = json.loads(listing.write_recipes_json([MINUTE, RECIPES["seed-d-cifar100"]]))
         assert entry["command"] == "vit-course train cpu-minute"
         assert [each["device"] for each in entry["measured"]] == ["CPU, 2 threads", "Tesla T4"]
         assert other["measured"] == []

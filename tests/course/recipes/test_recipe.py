@@ -13,8 +13,8 @@ from vit_course.data import ImageDataset
 from vit_course.data.torchvision_sets import PUBLISHED
 from vit_course.recipes import RECIPES, Recipe, RecipeError, find
 from vit_course.recipes.builtin import AS_PUBLISHED
-from vit_course.recipes.listing import PEAKS, SHARE, minutes_by_calculation, training_operations
-from vit_course.recipes.result import definition
+from vit_course.recipes.listing import PEAKS, SHARE, calculate_minutes, count_training_operations
+from vit_course.recipes.result import make_recipe_definition
 
 GPU = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "gpu"
 PREDICTIONS = json.loads((GPU / "predictions.json").read_text())["predictions"]
@@ -55,10 +55,10 @@ def test_every_recipe_builds_a_model_that_classifies_its_images(recipe: Recipe) 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
 def test_every_definition_survives_json(recipe: Recipe) -> None:
-    known = definition(recipe)
+    known = make_recipe_definition(recipe)
     assert json.loads(json.dumps(known)) == known
-    assert definition(replace(recipe, settings=replace(recipe.settings, seed=9, device="auto"))) == known
-    assert definition(replace(recipe, settings=replace(recipe.settings, epochs=1234))) != known
+    assert make_recipe_definition(replace(recipe, settings=replace(recipe.settings, seed=9, device="auto"))) == known
+    assert make_recipe_definition(replace(recipe, settings=replace(recipe.settings, epochs=1234))) != known
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
@@ -69,19 +69,19 @@ def test_what_is_kept_back_is_a_tenth_at_most_and_so_what_a_run_keeps_back(recip
 def test_the_minutes_by_calculation_follow_from_images_and_epochs() -> None:
     minute, best, t4 = RECIPES["gpu-minute"], RECIPES["gpu-best"], RECIPES["colab-t4"]
     by_images = best.settings.epochs * 49_000 / (minute.settings.epochs * 45_000)
-    assert minutes_by_calculation(best) / minutes_by_calculation(minute) == pytest.approx(by_images)
+    assert calculate_minutes(best) / calculate_minutes(minute) == pytest.approx(by_images)
     by_peaks = t4.settings.epochs / minute.settings.epochs * 989 / 65
-    assert minutes_by_calculation(t4) / minutes_by_calculation(minute) == pytest.approx(by_peaks)
+    assert calculate_minutes(t4) / calculate_minutes(minute) == pytest.approx(by_peaks)
     # nine blocks of 295 thousand weights for 65 tokens, and what attention and the ends add: 2 operations, 3 passes
-    per_image = training_operations(minute) / (45_000 * minute.settings.epochs)
+    per_image = count_training_operations(minute) / (45_000 * minute.settings.epochs)
     assert per_image == pytest.approx(3 * 2 * 65 * 9 * 8 * 192**2, rel=0.2)
-    assert minutes_by_calculation(RECIPES["cpu-coffee"]) is None
+    assert calculate_minutes(RECIPES["cpu-coffee"]) is None
 
 
 def test_the_calculation_rests_on_the_trial_that_is_logged() -> None:
     trial = json.loads((GPU / "trial_graph_light_40_epochs.json").read_text())
     minute = RECIPES["gpu-minute"]
-    per_step = training_operations(minute) / (45_000 * minute.settings.epochs) * trial["batch"]
+    per_step = count_training_operations(minute) / (45_000 * minute.settings.epochs) * trial["batch"]
     in_steps = per_step / (trial["ms_per_step"] / 1000) / PEAKS["H200 or H100"]
     assert pytest.approx(in_steps * 0.95, abs=0.001) == SHARE  # a twentieth of the time is validation's
 
@@ -92,13 +92,13 @@ def test_every_prediction_can_be_contradicted(each: dict) -> None:
     assert each["arithmetic"]
     recipe = RECIPES.get(each["what"])
     if recipe and each["quantity"] == "seconds of training":
-        assert each["low"] < 60 * minutes_by_calculation(recipe) < each["high"]
+        assert each["low"] < 60 * calculate_minutes(recipe) < each["high"]
 
 
 def test_an_older_log_still_speaks_of_a_recipe_without_newer_changes() -> None:
-    known = definition(RECIPES["cpu-coffee"])["settings"]["augmentation"]
+    known = make_recipe_definition(RECIPES["cpu-coffee"])["settings"]["augmentation"]
     assert set(known) == {"max_shift", "flip", "erase", "mixup", "cutmix", "randaugment"}
-    assert {"affine", "color"} < set(definition(RECIPES["gpu-minute"])["settings"]["augmentation"])
+    assert {"affine", "color"} < set(make_recipe_definition(RECIPES["gpu-minute"])["settings"]["augmentation"])
 
 
 @pytest.mark.parametrize("name", REPORTED)

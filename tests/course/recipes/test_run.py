@@ -15,10 +15,10 @@ from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, DatasetError, load_dataset, shapes
 from vit_course.metrics import measure
 from vit_course.recipes import Recipe, RecipeError, deviations, run
-from vit_course.recipes.evaluate import evaluate_checkpoint, open_checkpoint, refuse_what_does_not_fit
-from vit_course.recipes.finalize import predict
+from vit_course.recipes.evaluate import check_images_fit_model, evaluate_checkpoint, open_checkpoint
+from vit_course.recipes.finalize import predict_logits
 from vit_course.recipes.images import load_images, split_validation
-from vit_course.recipes.result import definition, read_result
+from vit_course.recipes.result import make_recipe_definition, read_result
 from vit_course.recipes.run import RunInterruptedError, RunOptions, train_recipe
 from vit_course.training import CheckpointError, History, OutOfMemoryError, TrainingDivergedError, TrainingSettings
 from vit_course.training.progress import TrackerError
@@ -60,7 +60,7 @@ class TestFolder:
     def test_the_result_says_all_that_the_figures_depend_on(self, finished: Path) -> None:
         result = read_result(finished / "result.json")
         assert (result.recipe, result.seed, result.changed, result.epochs) == ("tiny", 4, {}, 2)
-        assert result.definition == definition(TINY)
+        assert result.definition == make_recipe_definition(TINY)
         assert result.data == {
             "name": "few_shapes",
             "train_images": 270,  # a tenth of a small set is kept back, and not 5,000
@@ -80,7 +80,7 @@ class TestFolder:
         result = read_result(finished / "result.json")
         saved = open_checkpoint(finished / "best.safetensors")
         _, test = load_dataset(few_shapes)
-        logits = predict(saved.model, replace(test, mean=saved.mean, std=saved.std), CPU)
+        logits = predict_logits(saved.model, replace(test, mean=saved.mean, std=saved.std), CPU)
         assert result.test["top1"] == measure(logits, test.labels).top1
         lowest = result.history["validation_loss"].index(min(result.history["validation_loss"]))
         assert result.best_epoch == lowest + 1
@@ -211,7 +211,7 @@ def test_an_interrupted_run_looks_at_no_test_image(few_shapes, tmp_path, monkeyp
     history = History(ending="interrupted")
     history.validation_loss = [1.0] * epochs
     monkeypatch.setattr(run, "fit", lambda *arguments, **options: history)
-    monkeypatch.setattr(run, "finalize", lambda *arguments: pytest.fail("the test images were looked at"))
+    monkeypatch.setattr(run, "measure_and_draw", lambda *arguments: pytest.fail("the test images were looked at"))
     with pytest.raises(RunInterruptedError, match=rf"{words}.*--resume goes on"):
         train_recipe(TINY, RunOptions(tmp_path / "run", few_shapes, device="cpu", progress=False))
 
@@ -221,7 +221,7 @@ def test_ctrl_c_while_it_is_measured_says_how_to_go_on(few_shapes, tmp_path, mon
         raise KeyboardInterrupt
 
     options = RunOptions(tmp_path / "run", few_shapes, epochs=1, device="cpu", progress=False)
-    monkeypatch.setattr(run, "finalize", stop)
+    monkeypatch.setattr(run, "measure_and_draw", stop)
     with pytest.raises(RunInterruptedError, match=r"after the training.*--resume measures them"):
         train_recipe(TINY, options)
 
@@ -338,21 +338,19 @@ class TestExamine:
 
     def test_other_classes_are_refused(self, finished: Path) -> None:
         with pytest.raises(RecipeError, match=r"knows 4 classes \(disc, ring, square, \.\.\.\), and shapes has 10"):
-            refuse_what_does_not_fit(finished, open_checkpoint(finished / "best.safetensors"), shapes(20))
+            check_images_fit_model(finished, open_checkpoint(finished / "best.safetensors"), shapes(20))
 
     def test_the_same_number_of_other_classes_is_refused(self, finished: Path, few_shapes: Path) -> None:
         _, test = load_dataset(few_shapes)
         turned = replace(test, classes=test.classes[::-1])
         with pytest.raises(RecipeError, match=r"class 0 is 'disc' for the model in .* and 'triangle' in few_shapes"):
-            refuse_what_does_not_fit(finished, open_checkpoint(finished / "best.safetensors"), turned)
+            check_images_fit_model(finished, open_checkpoint(finished / "best.safetensors"), turned)
 
     def test_another_size_is_refused(self, finished: Path) -> None:
         with pytest.raises(
             RecipeError, match=r"images of 32 x 32 pixels in 3 channels, and those of shapes are 16 x 16"
         ):
-            refuse_what_does_not_fit(
-                finished, open_checkpoint(finished / "best.safetensors"), shapes(20, image_size=16)
-            )
+            check_images_fit_model(finished, open_checkpoint(finished / "best.safetensors"), shapes(20, image_size=16))
 
     def test_what_is_no_checkpoint_is_refused(self, tmp_path: Path, few_shapes: Path) -> None:
         with pytest.raises(CheckpointError, match="no checkpoint"):

@@ -73,14 +73,14 @@ def in_a_child(action: Callable[[], object]) -> object:
 
 def die_at(step: int, folder: Path) -> None:
     """Train, and be killed by SIGKILL in the given step of the run, counted from 1."""
-    whole = updates.Updates.apply
+    whole = updates.Updates.differentiate_and_update
 
     def applying(self: updates.Updates, loss: torch.Tensor) -> None:
         if self.steps == step:
             os.kill(os.getpid(), signal.SIGKILL)
         whole(self, loss)
 
-    updates.Updates.apply = applying
+    updates.Updates.differentiate_and_update = applying
     train(folder)
 
 
@@ -101,14 +101,14 @@ def die_while_writing(call: str, count: int, folder: Path) -> None:
 def train_and_interrupt(step: int, folder: Path) -> dict[str, object]:
     """Train, and get Ctrl-C's signal in the given step."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-    whole = updates.Updates.apply
+    whole = updates.Updates.differentiate_and_update
 
     def applying(self: updates.Updates, loss: torch.Tensor) -> None:
         if self.steps == step:
             os.kill(os.getpid(), signal.SIGINT)
         whole(self, loss)
 
-    updates.Updates.apply = applying
+    updates.Updates.differentiate_and_update = applying
     return train(folder)
 
 

@@ -82,11 +82,11 @@ def test_where_it_fails_training_goes_on_without(compilation, tiny_model, random
 
 def test_where_it_fails_in_one_process_all_go_on_without(tiny_model, monkeypatch) -> None:
     monkeypatch.setattr(torch, "compile", late(RuntimeError("never called")))
-    monkeypatch.setattr(Processes, "sum", lambda self, failed: failed + 1)  # the other one failed
+    monkeypatch.setattr(Processes, "sum_over_processes", lambda self, failed: failed + 1)  # the other one failed
     model, images = tiny_model(), torch.zeros(2, 1, 8, 8)
     fusible = Fusible(model)
     with pytest.warns(UserWarning, match="cannot compile here; training goes on"):
-        assert fusible.fuse(Processes(torch.device("cpu"), count=2), lambda: None) == 0.0
+        assert fusible.compile_or_leave(Processes(torch.device("cpu"), count=2), lambda: None) == 0.0
     assert torch.equal(fusible(images), model(images))
 
 

@@ -59,10 +59,10 @@ def test_every_tensor_of_a_step_is_on_the_gpu(dataset: ImageDataset, positions: 
             tally.add(F.cross_entropy(logits, labels, reduction="sum"), logits, labels)
             for parameter in model.parameters():
                 parameter.grad = torch.empty_like(parameter)
-            updates.begin()
-            updates.update()
+            updates.begin_step()
+            updates.clip_and_update()
         assert images.device == labels.device == tally.sums.device == GPU
-        assert {tensor.device for tensor in updates.tensors().values()} == {GPU}
+        assert {tensor.device for tensor in updates.collect_state_tensors().values()} == {GPU}
 
 
 def test_two_devices_are_refused(dataset: ImageDataset) -> None:

@@ -10,7 +10,7 @@ from PIL import Image
 
 from vit_course.data import Augmentation, folder_batches
 from vit_course.training import TrainingSettings, fit
-from vit_course.training.feeding import feed
+from vit_course.training.feeding import make_feed
 from vit_course.training.hardware import Processes
 
 SETTINGS = TrainingSettings(epochs=3, batch_size=8, learning_rate=0.01, augmentation=Augmentation(flip=True))
@@ -58,7 +58,7 @@ def test_batches_that_fit_other_settings_are_refused(
 def test_they_go_where_the_model_is(photos: Path) -> None:
     """On a GPU, too, where `folder_batches` would leave them on the CPU."""
     train, validation = folder_batches(photos, 8, 8, SETTINGS.augmentation)
-    fed = feed(train, validation, SETTINGS, Processes(torch.device("meta")))  # for want of a GPU
+    fed = make_feed(train, validation, SETTINGS, Processes(torch.device("meta")))  # for want of a GPU
     for batches in (fed.train, fed.validation):
         images, labels = next(iter(batches))
         assert (images.device.type, labels.device.type) == ("meta", "meta")

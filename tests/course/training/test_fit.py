@@ -143,7 +143,7 @@ class TestStopping:
     def test_the_step_is_named_too_where_losses_are_read_later(
         self, at: int, first: int, tiny_model, random_dataset, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("vit_course.training.trainer.reads_every", lambda device: 3)
+        monkeypatch.setattr("vit_course.training.trainer.choose_reading_interval", lambda device: 3)
         self.test_a_loss_that_is_nan_stops_it_and_names_the_step(at, tiny_model, random_dataset)
 
     def test_after_it_the_model_has_the_best_weights(self, tiny_model, random_dataset, tmp_path) -> None:

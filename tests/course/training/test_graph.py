@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from tests.course.training.fake_graph import FakeGraph
 from vit_course.data import Augmentation, ImageDataset, shapes
-from vit_course.data.randaugment import all_at_once
+from vit_course.data.randaugment import apply_operations_at_once
 from vit_course.training import History, TrainingDivergedError, TrainingSettings, fit
 from vit_course.training.graph import Replayed
 from vit_course.training.hardware import Processes
@@ -40,14 +40,14 @@ DRAWN = {"mlp_dropout": 0.2, "in_channels": 3}
 @pytest.fixture(autouse=True)
 def _as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is compiled, which takes a while, and RandAugment reads nothing of what it draws."""
-    monkeypatch.setattr("vit_course.data.randaugment.in_groups", all_at_once)
+    monkeypatch.setattr("vit_course.data.randaugment.apply_operations_in_groups", apply_operations_at_once)
     monkeypatch.setattr(torch, "compile", lambda model, dynamic: model)
 
 
 @pytest.fixture
 def graph(monkeypatch: pytest.MonkeyPatch) -> FakeGraph:
     made = FakeGraph()
-    monkeypatch.setattr("vit_course.training.trainer.recorder_for", lambda processes: made)
+    monkeypatch.setattr("vit_course.training.trainer.make_recorder", lambda processes: made)
     return made
 
 
@@ -171,10 +171,10 @@ class TestWhereItCannotBeRecorded:
 
 
 def test_several_processes_and_a_cpu_go_without() -> None:
-    from vit_course.training.graph import recorder_for
+    from vit_course.training.graph import make_recorder
 
-    assert recorder_for(Processes(torch.device("cpu"))) is None
-    assert recorder_for(Processes(torch.device("cuda"), count=2)) is None
+    assert make_recorder(Processes(torch.device("cpu"))) is None
+    assert make_recorder(Processes(torch.device("cuda"), count=2)) is None
 
 
 def test_the_stand_in_refuses_to_read_a_number() -> None:

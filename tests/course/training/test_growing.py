@@ -7,7 +7,7 @@ import torch
 
 from vit_course.training import TrainingSettings, fit
 from vit_course.training.growing import Growing
-from vit_course.training.hardware import in_precision
+from vit_course.training.hardware import wrap_in_precision
 
 GROWTH = ((0.4, 0.25), (0.7, 0.5))
 IMAGES = torch.randn(3, 1, 16, 16)
@@ -26,7 +26,7 @@ def test_a_young_run_sees_few_patches(model, share: float, patches: int, precisi
     seen = []
     for block in (model, *(each for (each,) in growing.smaller.values())):
         block.patch_embedding.register_forward_hook(lambda module, inputs, output: seen.append(output.shape[1]))
-    logits = in_precision(growing, precision, torch.device("cpu"))(IMAGES)
+    logits = wrap_in_precision(growing, precision, torch.device("cpu"))(IMAGES)
     assert seen == [patches]
     logits.sum().backward()
     assert all(each.grad is not None and each.grad.isfinite().all() for each in model.parameters())

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from vit_course.training import OutOfMemoryError, TrainingSettings, fit
-from vit_course.training.hardware import room_on
+from vit_course.training.hardware import explain_out_of_memory
 
 
 class MemoryHungry(nn.Module):
@@ -75,5 +75,5 @@ def test_no_room_before_the_first_step_is_reported(
 
 
 def test_another_error_of_the_device_is_left_as_it_is() -> None:
-    with pytest.raises(RuntimeError, match="no kernel image"), room_on(torch.device("cpu")):
+    with pytest.raises(RuntimeError, match="no kernel image"), explain_out_of_memory(torch.device("cpu")):
         raise RuntimeError("CUDA error: no kernel image is available")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from vit_course.recipes import RECIPES
-from vit_course.training.mimetic import start_mimetic
+from vit_course.training.mimetic import initialise_mimetically
 
 pytestmark = pytest.mark.usefixtures("seeded")
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("seeded")
 @pytest.fixture(params=["mean", "class_token"])
 def model(request, tiny_model):
     model = tiny_model(image_size=16, patch_size=2, embed_dim=64, num_heads=4, pooling=request.param, position_std=0.5)
-    start_mimetic(model)
+    initialise_mimetically(model)
     return model
 
 
@@ -41,13 +41,13 @@ def test_neighbors_are_alike_and_far_patches_are_not(model) -> None:
 def test_a_fixed_table_of_positions_stays(tiny_model) -> None:
     model = tiny_model(positions="sinusoidal")
     before = model.positions.clone()
-    start_mimetic(model)
+    initialise_mimetically(model)
     assert torch.equal(model.positions, before)
 
 
 def test_a_width_that_has_no_waves_is_refused(tiny_model) -> None:
     with pytest.raises(ValueError, match="divisible by 4"):
-        start_mimetic(tiny_model(embed_dim=6, num_heads=2))
+        initialise_mimetically(tiny_model(embed_dim=6, num_heads=2))
 
 
 def test_a_recipe_may_start_so() -> None:

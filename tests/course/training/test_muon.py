@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from vit_course.training import Muon
-from vit_course.training.muon import orthogonalize, product_dtype
+from vit_course.training.muon import choose_product_dtype, orthogonalize
 
 
 def test_it_equals_torchs_matrix_by_matrix() -> None:
@@ -48,7 +48,7 @@ def test_a_gpu_without_bfloat16_of_its_own_multiplies_in_float16(
     native: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: native)
-    assert product_dtype(torch.device("cuda")) == dtype
+    assert choose_product_dtype(torch.device("cuda")) == dtype
 
 
 def test_a_vector_is_refused() -> None:

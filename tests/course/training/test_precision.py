@@ -3,20 +3,20 @@ from __future__ import annotations
 import pytest
 import torch
 
-from vit_course.training.hardware import autocast, bfloat16_gain, choose_precision, in_precision
+from vit_course.training.hardware import autocast, choose_precision, measure_bfloat16_speedup, wrap_in_precision
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 
 @pytest.mark.parametrize(("gain", "chosen"), [(2.5, "bf16"), (1.0, "fp32"), (0.1, "fp32")])
 def test_a_cpu_takes_bf16_where_it_multiplies_faster_so(gain: float, chosen: str, monkeypatch) -> None:
-    monkeypatch.setattr("vit_course.training.hardware.bfloat16_gain", lambda: gain)
+    monkeypatch.setattr("vit_course.training.hardware.measure_bfloat16_speedup", lambda: gain)
     assert choose_precision("auto", CPU) == chosen
 
 
 def test_the_gain_is_found_by_trying() -> None:
-    assert 0.001 < bfloat16_gain() < 1000
-    assert bfloat16_gain() is bfloat16_gain(), "tried once"
+    assert 0.001 < measure_bfloat16_speedup() < 1000
+    assert measure_bfloat16_speedup() is measure_bfloat16_speedup(), "tried once"
 
 
 @pytest.mark.parametrize(("native", "chosen"), [(True, "bf16"), (False, "fp16")])
@@ -40,7 +40,7 @@ def test_on_a_cpu_the_whole_model_is_in_bfloat16_and_learns_in_float32(tiny_mode
     images = torch.randn(2, 1, 8, 8)
     for module in model.modules():
         module.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
-    narrow = in_precision(model, "bf16", CPU)
+    narrow = wrap_in_precision(model, "bf16", CPU)
     with autocast("bf16", CPU):
         logits = narrow(images)
     assert logits.dtype == torch.float32
@@ -53,4 +53,4 @@ def test_on_a_cpu_the_whole_model_is_in_bfloat16_and_learns_in_float32(tiny_mode
 @pytest.mark.parametrize(("precision", "device"), [("fp32", CPU), ("bf16", CUDA), ("fp16", CUDA)])
 def test_elsewhere_the_model_is_as_it_is(precision: str, device: torch.device, tiny_model) -> None:
     model = tiny_model()
-    assert in_precision(model, precision, device) is model
+    assert wrap_in_precision(model, precision, device) is model

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from vit_course.training.hardware import Processes, device_named, is_main_process, start_processes
+from vit_course.training.hardware import Processes, find_device, is_main_process, start_processes
 
 SCRIPT = Path(__file__).with_name("shared_run.py")
 needs_accelerate = pytest.mark.skipif(
@@ -65,8 +65,8 @@ def test_alone_there_is_nothing_to_wait_for() -> None:
     processes = start_processes("cpu")
     assert processes == Processes(torch.device("cpu"))
     assert processes.is_main
-    assert processes.sum(torch.ones(2)).tolist() == [1, 1]
-    processes.wait()
+    assert processes.sum_over_processes(torch.ones(2)).tolist() == [1, 1]
+    processes.wait_for_all()
 
 
 def test_several_without_accelerate_are_reported_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,10 +87,10 @@ def test_the_first_process_is_the_main_one(rank: str | None, is_main: bool, monk
 @pytest.mark.parametrize("name", ["mps", "meta", "banana", "cuda:x", ""])
 def test_another_device_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f'device must be "cpu", "cuda" or "auto", not {name!r}'):
-        device_named(name)
+        find_device(name)
 
 
 @pytest.mark.parametrize(("there", "chosen"), [(True, "cuda"), (False, "cpu")])
 def test_auto_takes_cuda_where_it_is(there: bool, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
-    assert device_named("auto").type == chosen
+    assert find_device("auto").type == chosen

@@ -30,7 +30,7 @@ def go_on(folder: Path, tiny_model, random_dataset, settings: TrainingSettings =
 
 def begin(folder: Path, tiny_model, random_dataset, settings: TrainingSettings, monkeypatch) -> None:
     """Train for one epoch, and be stopped by Ctrl-C in the second."""
-    whole = Updates.apply
+    whole = Updates.differentiate_and_update
 
     def apply(self: Updates, loss: torch.Tensor) -> None:
         if self.steps == 6:
@@ -38,7 +38,7 @@ def begin(folder: Path, tiny_model, random_dataset, settings: TrainingSettings, 
         whole(self, loss)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Updates, "apply", apply)
+        patch.setattr(Updates, "differentiate_and_update", apply)
         history = fit(tiny_model(), random_dataset(), random_dataset(), settings, folder=folder, trackers=())
     assert (history.ending, len(history.seconds)) == ("interrupted", 1)
 

@@ -23,8 +23,8 @@ def loss_of(model: torch.nn.Module) -> Tensor:
 
 
 def step(updates: Updates, loss: Tensor) -> None:
-    updates.begin()
-    updates.apply(loss)
+    updates.begin_step()
+    updates.differentiate_and_update(loss)
 
 
 def make_steps(model: torch.nn.Module, steps: int, scaled: bool = False, **changes: object) -> Updates:
@@ -80,21 +80,23 @@ def test_the_average_moves_by_its_share(tiny_model) -> None:
     model = tiny_model()
     updates = make_steps(model, 1)
     first = model.head.weight.detach().clone()
-    assert torch.equal(updates.measured.head.weight, first)
+    assert torch.equal(updates.model_to_measure.head.weight, first)
     step(updates, loss_of(model))
-    torch.testing.assert_close(updates.measured.head.weight, (first + model.head.weight) / 2)
+    torch.testing.assert_close(updates.model_to_measure.head.weight, (first + model.head.weight) / 2)
 
 
 def test_everything_comes_back_by_tensors_and_json(tiny_model) -> None:
     model, other = tiny_model(), tiny_model(seed=1)
     updates = make_steps(model, 3, scaled=True)
-    tensors = {name: tensor.clone() for name, tensor in updates.tensors().items()}
+    tensors = {name: tensor.clone() for name, tensor in updates.collect_state_tensors().items()}
     restored = Updates(other, SETTINGS, 10, CPU, scaled=True)
-    restored.load(tensors, json.loads(json.dumps(updates.numbers())))
+    restored.load_state(tensors, json.loads(json.dumps(updates.collect_state_numbers())))
     for each, its in ((updates, model), (restored, other)):
         step(each, loss_of(its))
         step(each, loss_of(its))
     assert restored.steps == 5
     assert restored.learning_rate == updates.learning_rate
-    for mine, theirs in zip(updates.tensors().values(), restored.tensors().values(), strict=True):
+    for mine, theirs in zip(
+        updates.collect_state_tensors().values(), restored.collect_state_tensors().values(), strict=True
+    ):
         assert torch.equal(mine, theirs)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from vit_course.data import load_dataset
 from vit_course.recipes import RECIPES
-from vit_course.training.whitening import FLOOR, start_whitened
+from vit_course.training.whitening import FLOOR, initialise_whitened
 
 pytestmark = pytest.mark.usefixtures("seeded")
 
@@ -30,7 +30,7 @@ def test_numbers_of_a_token_are_uncorrelated_and_of_equal_size(tiny_model, image
     model = tiny_model(
         image_size=images.shape[-1], patch_size=4, in_channels=3, embed_dim=width, num_heads=4, patch_embedding=kind
     )
-    start_whitened(model, images)
+    initialise_whitened(model, images)
     first = covariance_of_tokens(model, images)[:48, :48]
     assert (first - first.diagonal().diag()).abs().max() < 0.02
     assert first.diagonal()[0] > 0.95, "of the direction that varies most"
@@ -40,7 +40,7 @@ def test_numbers_of_a_token_are_uncorrelated_and_of_equal_size(tiny_model, image
 
 def test_the_finest_patterns_stay_small(tiny_model, images) -> None:
     model = tiny_model(image_size=images.shape[-1], patch_size=4, in_channels=3, embed_dim=48, num_heads=4)
-    start_whitened(model, images)
+    initialise_whitened(model, images)
     sizes = covariance_of_tokens(model, images).diagonal()
     assert (sizes.diff() <= 1e-3).all()
     assert sizes[-1] < 0.5
@@ -51,14 +51,14 @@ def test_a_narrow_token_keeps_the_directions_that_vary_most(tiny_model, images) 
         tiny_model(image_size=images.shape[-1], patch_size=4, in_channels=3, embed_dim=width, num_heads=4)
         for width in (48, 8)
     )
-    start_whitened(wide, images)
-    start_whitened(narrow, images)
+    initialise_whitened(wide, images)
+    initialise_whitened(narrow, images)
     assert torch.allclose(narrow.patch_embedding.projection.weight, wide.patch_embedding.projection.weight[:8])
 
 
 def test_patches_that_never_vary_break_nothing(tiny_model) -> None:
     model = tiny_model(image_size=8, patch_size=4, in_channels=3, embed_dim=48, num_heads=4)
-    start_whitened(model, torch.zeros(16, 3, 8, 8))
+    initialise_whitened(model, torch.zeros(16, 3, 8, 8))
     weight = model.patch_embedding.projection.weight
     assert weight.isfinite().all()
     assert weight.norm(dim=1).max().item() == pytest.approx(FLOOR**-0.5, rel=1e-4)
@@ -66,7 +66,7 @@ def test_patches_that_never_vary_break_nothing(tiny_model) -> None:
 
 def test_images_of_other_channels_are_refused(tiny_model) -> None:
     with pytest.raises(ValueError, match="3 channels, and the model takes 1"):
-        start_whitened(tiny_model(in_channels=1), torch.zeros(2, 3, 8, 8))
+        initialise_whitened(tiny_model(in_channels=1), torch.zeros(2, 3, 8, 8))
 
 
 def test_a_recipe_may_start_so() -> None:
