@@ -21,7 +21,7 @@ from nbgrader.api import Gradebook
 from exercise_kit.conventions import CODE_STUB, RUBRIC, STILL
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
-from tests.answers import answer_cell
+from tests.answers import write_answer_cell
 from tests.e2e.attacks.folders import class_files
 from tests.e2e.browser import chromium, needs_chromium
 from tests.e2e.submissions import mark
@@ -32,7 +32,7 @@ from vit_course.explore import explore_softmax
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
 
-PATCHIFY_BY_COLUMNS = answer_cell("patchify", "column order")
+PATCHIFY_BY_COLUMNS = write_answer_cell("patchify", "column order")
 ENDLESS = """
 def fix_patchify(images, patch_size):
     while True:

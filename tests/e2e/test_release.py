@@ -20,7 +20,7 @@ from exercise_kit.authoring.lesson import Role, read_lesson
 from exercise_kit.authoring.lint import split_regions
 from exercise_kit.authoring.release import MARKER, ReleaseError, as_zip, release
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
-from tests.bare_python import bare_python, outside
+from tests.bare_python import isolate_environment, make_bare_python
 from tests.e2e.submissions import mark
 from vit_course.cli import app
 
@@ -131,7 +131,7 @@ def test_no_model_answer_hidden_check_or_right_variant_is_in_the_wheel(made):
 
 @pytest.mark.proof
 def test_a_lesson_runs_from_it_in_an_empty_folder_with_nothing_else(made, tmp_path, monkeypatch):
-    python = bare_python(tmp_path / "env")
+    python = make_bare_python(tmp_path / "env")
     spec = tmp_path / "kernels" / "students"
     spec.mkdir(parents=True)
     argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -150,7 +150,7 @@ def test_a_lesson_runs_from_it_in_an_empty_folder_with_nothing_else(made, tmp_pa
             cell.source = written[cell.id]
     notebook.cells.append(nbformat.v4.new_code_cell("import vit_course\nvit_course.__file__"))
     client = NotebookClient(notebook, kernel_name="students", resources={"metadata": {"path": str(folder)}})
-    client.execute(env=outside(dict(os.environ)))
+    client.execute(env=isolate_environment(dict(os.environ)))
     graded = [cell for cell in notebook.cells if cell.cell_type == "code" and "points" in mark(cell)]
     earned = [float(cell.outputs[0].data["text/plain"]) for cell in graded]
     assert earned == [cell.metadata.nbgrader.points for cell in graded]

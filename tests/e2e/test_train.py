@@ -148,10 +148,10 @@ def test_ctrl_c_ends_in_words_and_the_test_images_stay_unseen(place: Path, tmp_p
 
 @pytest.mark.skipif(find_spec("accelerate") is None, reason="several processes need accelerate")
 @pytest.mark.parametrize("launcher", ["torchrun", "accelerate"])
-def test_two_processes_write_one_run_and_speak_once(place: Path, in_two_processes, launcher: str) -> None:
+def test_two_processes_write_one_run_and_speak_once(place: Path, run_in_two_processes, launcher: str) -> None:
     command = ["-m", "vit_course", "train", RECIPE, "--epochs", 2, "--device", "cpu", "--out", "run"]
     drawings = place / "drawings.npz"
-    folder, done = in_two_processes(lambda folder: [*command, "--data", drawings], launcher)
+    folder, done = run_in_two_processes(lambda folder: [*command, "--data", drawings], launcher)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     result = json.loads((folder / "run" / "result.json").read_text(encoding="utf-8"))

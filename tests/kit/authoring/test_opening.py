@@ -13,7 +13,7 @@ import pytest
 
 from exercise_kit.authoring.addresses import read_addresses
 from exercise_kit.authoring.notebook import FILE, FOLDED, HEIGHT, WIDTH, make_setup_source
-from tests.bare_python import bare_python, outside
+from tests.bare_python import isolate_environment, make_bare_python
 from tests.waiting import GIVE_UP
 
 ROOT = Path(__file__).parents[3]
@@ -51,7 +51,7 @@ def run_setup(folder, prelude="", python=sys.executable):
         [python, "-W", "ignore", "-c", RUN],
         input=json.dumps([prelude, make_setup_source(ADDRESS)]),
         cwd=folder,
-        env=outside(dict(os.environ)) | {"IPYTHONDIR": str(folder / ".ipython")},
+        env=isolate_environment(dict(os.environ)) | {"IPYTHONDIR": str(folder / ".ipython")},
         capture_output=True,
         text=True,
         check=True,
@@ -76,7 +76,7 @@ def put_wheel(folder, name="vit_course-0.9.0-py3-none-any.whl", says="from the f
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory):
-    return bare_python(tmp_path_factory.mktemp("bare") / "env")
+    return make_bare_python(tmp_path_factory.mktemp("bare") / "env")
 
 
 def test_where_the_course_is_installed_the_cell_is_silent(tmp_path):
@@ -124,7 +124,7 @@ def test_a_file_of_the_course_is_found_and_installed_without_a_network(tmp_path,
     old, new = put_wheel(folder / place, "vit_course-0.10.0-py3-none-any.whl"), put_wheel(folder / place)
     old.write_bytes(b"older, and no wheel")
     os.utime(old, (0, 0))
-    shown, outcome, errors = run_setup(folder, python=bare_python(tmp_path / "env"))
+    shown, outcome, errors = run_setup(folder, python=make_bare_python(tmp_path / "env"))
     assert (shown, errors) == (INSTALLING, "")
     assert outcome == {"done": True, "check": "from the file"}
     assert new.is_file()

@@ -14,12 +14,12 @@ from exercise_kit.engine.cause_groups import group_by_cause
 from exercise_kit.engine.rendering import render_html, render_text
 from exercise_kit.engine.verdict import Cause, CheckResult, Report, Verdict
 from exercise_kit.reasons import Reason
-from tests.answers import known_mistake
+from tests.answers import find_known_mistake
 from vit_course.patches import patchify
 
 ORDER = Cause("column order", "The tokens run down the columns.", "Which axis?", "01_a, B")
 FIRST_SCREEN = 14  # lines of text
-columns = known_mistake("patchify", "column order").objects[0]
+columns = find_known_mistake("patchify", "column order").objects[0]
 
 
 def line(name: str, verdict: Verdict = Verdict.FAIL, **fields: Any) -> CheckResult:

@@ -7,11 +7,11 @@ import pytest
 
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
-from tests.answers import answer_cell, empty_cell
+from tests.answers import read_empty_cell, write_answer_cell
 
 HIDDEN = Path(__file__).parents[2] / "hidden"
-STRIPS, UNWRITTEN = answer_cell("patchify", "strips not squares"), empty_cell("patchify")
-NO_ACTIVATION = answer_cell("Mlp", "no activation")
+STRIPS, UNWRITTEN = write_answer_cell("patchify", "strips not squares"), read_empty_cell("patchify")
+NO_ACTIVATION = write_answer_cell("Mlp", "no activation")
 UNDOES_UNPATCHIFY = """
 def patchify(images, patch_size):
     batch, channels, height, width = images.shape

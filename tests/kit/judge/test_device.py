@@ -15,13 +15,13 @@ from exercise_kit.sandbox.warm_process import WarmProcess
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.submission import CellSource
-from tests.answers import answer_cell
+from tests.answers import write_answer_cell
 from tests.machine import CAPABILITIES
 
 ROOT = Path(__file__).parents[3]
 FAKE_GPU = CellSource(-1, Path(__file__).with_name("fake_gpu.py").read_text("utf-8"))
 ON_THE_CPU = f"""
-{answer_cell("patchify").replace("def patchify(", "def right(")}
+{write_answer_cell("patchify").replace("def patchify(", "def right(")}
 
 def patchify(images, patch_size):
     return right(images, patch_size)LAST

@@ -18,13 +18,13 @@ from exercise_kit.sandbox import reply, sandbox, warm_process
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Submission
-from tests.answers import answer_cell, empty_cell
+from tests.answers import read_empty_cell, write_answer_cell
 from tests.kit.conftest import limited
 from tests.machine import needs_sandbox
 
 HIDDEN = Path(__file__).parents[2] / "hidden"
-PATCHIFY = answer_cell("patchify")
-STRIPS = answer_cell("fix_patchify", "strips not squares")
+PATCHIFY = write_answer_cell("patchify")
+STRIPS = write_answer_cell("fix_patchify", "strips not squares")
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def test_what_cells_show_is_kept(judge):
 
 
 def test_what_is_not_written_yet(judge):
-    result = judge.grade(submission(("patchify", 8.0, empty_cell("patchify"))))
+    result = judge.grade(submission(("patchify", 8.0, read_empty_cell("patchify"))))
     (exercise,) = result.exercises
     assert (exercise.score, exercise.problem) == (0.0, "patchify is not written yet")
     assert not any(each.message for each in exercise.checks)

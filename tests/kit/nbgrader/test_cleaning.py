@@ -122,7 +122,7 @@ def test_markdown_shows_and_does_nothing(live):
     assert "<pre>before" in html or "after" in markdown2html_mistune(html), "the page's own markdown step breaks on it"
     assert not {*page.tags} & {"script", "svg", "iframe", "style", "form", "input"}
     assert all(name in ("href", "alt") for _, name, _ in page.attributes)
-    assert all(value.startswith(("http", "mailto:")) for value in page.values_of("href"))
+    assert all(value.startswith(("http", "mailto:")) for value in page.find_attribute_values("href"))
     assert "\\href" not in page.text.replace(live, "")
     assert "before" in page.text
 

@@ -48,15 +48,18 @@ def full(class_folder):
 
 def test_a_page_is_whole(full):
     outline = Page(page(full))
-    ids, headings = outline.values_of("id"), [int(tag[1]) for tag in outline.tags if re.fullmatch("h[1-6]", tag)]
+    ids, headings = (
+        outline.find_attribute_values("id"),
+        [int(tag[1]) for tag in outline.tags if re.fullmatch("h[1-6]", tag)],
+    )
     assert len(ids) == len(set(ids))
     assert headings[0] == 1
     assert headings.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(headings))
     assert outline.tags.count("caption") == outline.tags.count("table")
-    assert outline.tags.count("th") == len(outline.values_of("scope", "th"))
+    assert outline.tags.count("th") == len(outline.find_attribute_values("scope", "th"))
     assert ("html", "lang", "en") in outline.attributes
-    pictures = outline.values_of("aria-label", "svg")
+    pictures = outline.find_attribute_values("aria-label", "svg")
     assert len(pictures) == 4
     assert all(pictures)
 
@@ -68,7 +71,7 @@ def test_a_page_needs_nobody_and_runs_nothing(full):
     assert not [name for _, name, _ in outline.attributes if name.startswith("on")]
     links = [value for _, name, value in outline.attributes if name in ("href", "src", "xlink:href")]
     assert all(link.startswith("#") for link in links)
-    assert {link[1:] for link in links} <= {*outline.values_of("id")}
+    assert {link[1:] for link in links} <= {*outline.find_attribute_values("id")}
     assert "url(http" not in text
     assert not re.search(r"\burl\((?!#)", text)
 

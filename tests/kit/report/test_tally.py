@@ -13,7 +13,7 @@ from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedW
 from exercise_kit.report.manual_grading import ManualGrading, Question
 from exercise_kit.report.page import format_count, format_percent, format_points, write_sentences
 from exercise_kit.report.tally import count_class, find_known_mistakes
-from tests.answers import known_mistake
+from tests.answers import find_known_mistake
 from tests.kit.report.conftest import LESSON, exercise, make_failed, make_passed
 
 MISSING = CheckResult("test_rows", "rows hold.", Verdict.FAIL)
@@ -72,7 +72,7 @@ def test_two_mistakes_at_once_are_both_counted():
 
 
 def test_a_misconception_is_reported_as_the_library_has_it():
-    cause = known_mistake("patchify", "column order").cause
+    cause = find_known_mistake("patchify", "column order").cause
     (facts,) = find_known_mistakes("patchify", "column order")
     assert (facts.explanation, facts.question, facts.section) == (cause.explanation, cause.question, cause.section)
     assert [each.name for each in find_known_mistakes("patchify", "gone, and forgotten")] == ["gone, and forgotten"]

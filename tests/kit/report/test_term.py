@@ -242,9 +242,11 @@ def long_term(monkeypatch):
 
 def test_the_page_of_a_term_is_whole_and_the_private_page_says_whom_to_talk_to(long_term):
     outline = Page(render_lecture_page(long_term, "vision", TODAY))
-    labels = outline.values_of("aria-label", "svg")
+    labels = outline.find_attribute_values("aria-label", "svg")
     assert "lesson by lesson" in labels[0]
-    assert outline.tags.count("td") == len(outline.values_of("data-label", "td") + outline.values_of("colspan", "td"))
+    assert outline.tags.count("td") == len(
+        outline.find_attribute_values("data-label", "td") + outline.find_attribute_values("colspan", "td")
+    )
     private = render_private_page(long_term, "vision", TODAY)
     Page(private)
     assert "12 students, those with most reasons first" in private

@@ -16,7 +16,7 @@ from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.reply import WorkerStopped
 from exercise_kit.submission.submission import CellSource
-from tests.answers import answer_cell
+from tests.answers import write_answer_cell
 from tests.kit.conftest import limited
 from vit_course.exercises.catalog import EXERCISES
 
@@ -111,7 +111,7 @@ def is_layer_norm(norm):
     },
 }
 SOURCES = {
-    (exercise, name or "right"): answer_cell(exercise, name)
+    (exercise, name or "right"): write_answer_cell(exercise, name)
     for exercise, names in FROM_THE_LIBRARY.items()
     for name in names
 } | {(exercise, kind): source for exercise, sources in OWN.items() for kind, source in sources.items()}

@@ -12,7 +12,7 @@ from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.reply import WorkerStopped
 from exercise_kit.submission.submission import CellSource
-from tests.answers import answer_cell
+from tests.answers import write_answer_cell
 from vit_course.exercises.catalog import EXERCISES
 
 MISTAKES = {
@@ -55,7 +55,7 @@ def worker(sandbox):
 
 @pytest.mark.parametrize("exercise", [*MISTAKES, "predict_with_attention"])
 def test_a_worker_s_verdicts_are_those_of_this_process(exercise, hidden, worker):
-    source = answer_cell(exercise, MISTAKES[exercise]) if exercise in MISTAKES else RAISES
+    source = write_answer_cell(exercise, MISTAKES[exercise]) if exercise in MISTAKES else RAISES
     names = EXERCISES[exercise].objects
     namespace = {"__name__": "__main__"}
     exec(source, namespace)
