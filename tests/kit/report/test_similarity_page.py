@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from exercise_kit import report
 from exercise_kit.__main__ import app
 from exercise_kit.report.similarity import SimilarityError, Text, export, find_pairs, read_texts, write_page
-from tests.e2e.browser import cut_on_a_phone, needs_chromium
+from tests.e2e.browser import find_cut_on_phones, needs_chromium
 
 OWN = [
     "    total = 0\n    for {a} in range(len(images)):\n        total = total * 3 + images[{a}].sum() - 7\n",
@@ -127,7 +127,7 @@ def test_nothing_of_the_page_is_cut_on_a_phone(copying_class):
         path.write_text(path.read_text() + "\n\ndef patches_of(images):\n" + line + "    return images\n")
     page = copying_class / "similarity.html"
     assert write_page(copying_class, page) == 1
-    assert cut_on_a_phone(page) == []
+    assert find_cut_on_phones(page) == []
 
 
 @pytest.mark.parametrize(("lesson", "words"), [("99_none", "there is no lesson"), (None, "nobody has handed in")])

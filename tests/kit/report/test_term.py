@@ -17,7 +17,7 @@ from exercise_kit.report.page import render_lecture_page, render_private_page, w
 from exercise_kit.report.people import Why, to_talk_to
 from exercise_kit.report.tally import LEAST_STUDENTS, KnownMistake, count_class, rank_discriminations
 from exercise_kit.report.term import make_lesson_rows
-from tests.e2e.browser import CHROMIUM, cut_on_a_phone, needs_chromium
+from tests.e2e.browser import CHROMIUM, find_cut_on_phones, needs_chromium
 from tests.html import Page
 from tests.kit.report.conftest import exercise, make_failed
 from tests.waiting import GIVE_UP
@@ -259,7 +259,7 @@ def test_nothing_is_cut_on_a_phone(long_term, tmp_path):
     pages = {"term": render_lecture_page, "term-names": render_private_page}
     for name, page in pages.items():
         (tmp_path / f"{name}.html").write_text(page(long_term, "vision", TODAY), encoding="utf-8")
-    assert cut_on_a_phone(*(tmp_path / f"{name}.html" for name in pages)) == []
+    assert find_cut_on_phones(*(tmp_path / f"{name}.html" for name in pages)) == []
 
 
 @needs_chromium

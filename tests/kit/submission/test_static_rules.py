@@ -10,7 +10,7 @@ import pytest
 from exercise_kit.simulate.modules import is_variant, load_right_variants
 from exercise_kit.submission.possible_bypass import find_possible_bypass
 from exercise_kit.submission.submission import CellSource
-from tests.e2e.attacks.corpus import read_table
+from tests.e2e.attacks.corpus import read_attacks
 from vit_course.exercises.forbidden_calls import RULES
 
 SOLUTIONS = Path(__file__).parents[3] / "solutions"
@@ -28,12 +28,12 @@ def in_attention(*sources):
     return find_suspect("scaled_dot_product_attention", "scaled_dot_product_attention", HEAD, *sources)
 
 
-@pytest.mark.parametrize("case", read_table("flagged"), ids=lambda each: each.name)
+@pytest.mark.parametrize("case", read_attacks("flagged"), ids=lambda each: each.name)
 def test_what_hides_its_calls_is_seen(case):
     assert find_suspect(case.exercise, case.exercise, case.first, case.answer)
 
 
-@pytest.mark.parametrize("case", read_table("odd_company"), ids=lambda each: each.name)
+@pytest.mark.parametrize("case", read_attacks("odd_company"), ids=lambda each: each.name)
 def test_the_same_words_in_a_right_notebook_are_not(case):
     assert find_suspect(case.exercise, case.exercise, case.first, case.answer) is None
 
