@@ -24,7 +24,7 @@ def find_suspect(exercise, name, *sources):
     return suspect and suspect.used
 
 
-def in_attention(*sources):
+def find_suspect_in_attention(*sources):
     return find_suspect("scaled_dot_product_attention", "scaled_dot_product_attention", HEAD, *sources)
 
 
@@ -49,7 +49,7 @@ def test_the_same_words_in_a_right_notebook_are_not(case):
     ],
 )
 def test_classes_that_answer_for_themselves(head, hides):
-    assert in_attention(head, BODY + "Odd and query") == hides
+    assert find_suspect_in_attention(head, BODY + "Odd and query") == hides
 
 
 @pytest.mark.parametrize("exercise", RULES)
@@ -82,7 +82,7 @@ def test_no_model_answer_is_suspected(path):
     ],
 )
 def test_a_name_that_is_not_allowed_is_found(sources):
-    assert in_attention(*sources)
+    assert find_suspect_in_attention(*sources)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_name_that_is_not_allowed_is_found(sources):
     ],
 )
 def test_code_that_the_answer_does_not_reach_or_that_is_allowed_is_not(sources):
-    assert in_attention(*sources) is None
+    assert find_suspect_in_attention(*sources) is None
 
 
 def test_an_exercise_without_a_rule_allows_all_that_libraries_compute():
