@@ -10,7 +10,7 @@ from torch import nn
 DIM, HEADS, DEPTH, PATCH, CLASSES = 48, 4, 2, 8, 10
 
 
-def attend_with_functions(x, block):
+def by_functions(x, block):
     """No module for attention: weights and functions."""
     batch, tokens, dim = x.shape
     q, k, v = F.linear(x, block.qkv, block.qkv_bias).reshape(batch, tokens, 3, HEADS, -1).permute(2, 0, 3, 1, 4)
@@ -18,14 +18,14 @@ def attend_with_functions(x, block):
     return F.linear(torch.matmul(weights, v).transpose(1, 2).reshape(batch, tokens, dim), block.out, block.out_bias)
 
 
-def attend_with_fused_attention(x, block):
+def by_fused(x, block):
     batch, tokens, dim = x.shape
     q, k, v = F.linear(x, block.qkv, block.qkv_bias).view(batch, tokens, 3, HEADS, -1).permute(2, 0, 3, 1, 4)
     heads = F.scaled_dot_product_attention(q, k, v)
     return F.linear(heads.transpose(1, 2).reshape(batch, tokens, dim), block.out, block.out_bias)
 
 
-def attend_with_einsum(x, block):
+def by_einsum(x, block):
     q, k, v = F.linear(x, block.qkv, block.qkv_bias).chunk(3, dim=-1)
     q, k, v = (each.unflatten(-1, (HEADS, -1)) for each in (q, k, v))
     scores = torch.einsum("bihd,bjhd->bhij", q, k) * (DIM // HEADS) ** -0.5
@@ -33,13 +33,13 @@ def attend_with_einsum(x, block):
     return F.linear(mixed.flatten(2), block.out, block.out_bias)
 
 
-def attend_with_einops(x, block):
+def by_einops(x, block):
     q, k, v = rearrange(F.linear(x, block.qkv, block.qkv_bias), "b n (k h d) -> k b h n d", k=3, h=HEADS)
     weights = (torch.einsum("b h i d, b h j d -> b h i j", q, k) * (DIM // HEADS) ** -0.5).softmax(dim=-1)
     return F.linear(rearrange(weights @ v, "b h n d -> b n (h d)"), block.out, block.out_bias)
 
 
-def attend_head_by_head(x, block):
+def by_loop_over_heads(x, block):
     q, k, v = F.linear(x, block.qkv, block.qkv_bias).chunk(3, dim=-1)
     width, found = DIM // HEADS, []
     for head in range(HEADS):
@@ -49,11 +49,11 @@ def attend_head_by_head(x, block):
     return F.linear(torch.cat(found, -1), block.out, block.out_bias)
 
 
-def attend_image_by_image(x, block):
-    return torch.stack([attend_head_by_head(each[None], block)[0] for each in x])
+def by_loop_over_images(x, block):
+    return torch.stack([by_loop_over_heads(each[None], block)[0] for each in x])
 
 
-def attend_with_own_softmax(x, block):
+def by_hand_made_softmax(x, block):
     q, k, v = F.linear(x, block.qkv, block.qkv_bias).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
     scores = q @ k.transpose(-2, -1) / (DIM // HEADS) ** 0.5
     grown = (scores - scores.amax(-1, keepdim=True)).exp()
@@ -63,13 +63,13 @@ def attend_with_own_softmax(x, block):
 WAYS = {
     each.__name__: each
     for each in (
-        attend_with_functions,
-        attend_with_fused_attention,
-        attend_with_einsum,
-        attend_with_einops,
-        attend_head_by_head,
-        attend_image_by_image,
-        attend_with_own_softmax,
+        by_functions,
+        by_fused,
+        by_einsum,
+        by_einops,
+        by_loop_over_heads,
+        by_loop_over_images,
+        by_hand_made_softmax,
     )
 }
 
