@@ -14,19 +14,19 @@ from vit_course.exercises.catalog import EXERCISES
 _STUBS = Path(__file__).parents[1] / "vit_course" / "exercises" / "stubs.json"
 
 
-def known_mistake(exercise: str, name: str) -> Misconception:
+def find_known_mistake(exercise: str, name: str) -> Misconception:
     """A known mistake of an exercise; the wrong answer is its ``objects``."""
     return next(each for each in EXERCISES[exercise].misconceptions if each.name == name)
 
 
 @cache
-def answer_cell(exercise: str, mistake: str = "") -> str:
+def write_answer_cell(exercise: str, mistake: str = "") -> str:
     """The source of a cell with a known mistake, or with a right answer in another style than the reference's."""
-    objects = known_mistake(exercise, mistake).objects if mistake else load_right_variants()[exercise][-1]
+    objects = find_known_mistake(exercise, mistake).objects if mistake else load_right_variants()[exercise][-1]
     return write_cell(dict(zip(EXERCISES[exercise].objects, objects, strict=True)), exercise)
 
 
 @cache
-def empty_cell(exercise: str) -> str:
+def read_empty_cell(exercise: str) -> str:
     """The source of an exercise's cell as students get it."""
     return str(json.loads(_STUBS.read_text(encoding="utf-8"))[exercise])

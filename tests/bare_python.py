@@ -13,7 +13,7 @@ OFFLINE = {"UV_OFFLINE": "1", "UV_NO_CACHE": "1", "PIP_NO_INDEX": "1", "PIP_CONF
 OFFLINE |= {"PIP_FIND_LINKS": "", "https_proxy": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9"}
 
 
-def bare_python(folder: Path) -> Path:
+def make_bare_python(folder: Path) -> Path:
     """A new environment's Python. It reads this one's packages, but not the .pth file that leads to a clone."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin" / "python"
@@ -27,6 +27,6 @@ def bare_python(folder: Path) -> Path:
     return python
 
 
-def outside(environment: dict[str, str]) -> dict[str, str]:
+def isolate_environment(environment: dict[str, str]) -> dict[str, str]:
     """Variables of the environment for such a Python: nothing of ours, and no network."""
     return {name: value for name, value in environment.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")} | OFFLINE

@@ -66,12 +66,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByGroup(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return group_of(nodeid)
+            return name_group_of_test(nodeid)
 
     return ByGroup(config, log)
 
 
-def group_of(nodeid: str) -> str:
+def name_group_of_test(nodeid: str) -> str:
     """The name of the group of a test."""
     file, _, test = nodeid.partition("::")
     name = Path(file).stem
@@ -81,7 +81,7 @@ def group_of(nodeid: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def in_two_processes(tmp_path_factory: pytest.TempPathFactory) -> InTwoProcesses:
+def run_in_two_processes(tmp_path_factory: pytest.TempPathFactory) -> InTwoProcesses:
     """Runs Python in two processes that train together, in a new folder; the arguments may name the folder."""
 
     def run(

@@ -43,6 +43,6 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         self.text += data
 
-    def values_of(self, name: str, tag: str = "") -> list[str | None]:
+    def find_attribute_values(self, name: str, tag: str = "") -> list[str | None]:
         """What an attribute of this name holds, wherever it stands, or in each such tag."""
         return [value for its_tag, its_name, value in self.attributes if its_name == name and tag in ("", its_tag)]

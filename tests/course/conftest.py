@@ -5,6 +5,6 @@ import torch
 
 
 @pytest.fixture
-def seeded() -> None:
+def seed_torch() -> None:
     """torch draws the same in every test."""
     torch.manual_seed(0)

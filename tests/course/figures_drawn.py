@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 
-def rgb(*batch: int, height: int = 8, width: int = 12) -> Tensor:
+def make_random_rgb(*batch: int, height: int = 8, width: int = 12) -> Tensor:
     return torch.rand(*batch, 3, height, width, generator=torch.Generator().manual_seed(0))
 
 
-def read_array(figure: Figure, number: int = 0) -> np.ndarray:
+def read_drawn_array(figure: Figure, number: int = 0) -> np.ndarray:
     """The array that the figure's axes of this number show."""
     return np.asarray(figure.axes[number].images[0].get_array())
 

@@ -6,11 +6,11 @@ from torch import Tensor
 
 from vit_course.attention import MultiHeadSelfAttention, split_heads
 
-pytestmark = pytest.mark.usefixtures("seeded")
+pytestmark = pytest.mark.usefixtures("seed_torch")
 
 
 @torch.no_grad()
-def randomize(module: MultiHeadSelfAttention) -> MultiHeadSelfAttention:
+def randomize_parameters(module: MultiHeadSelfAttention) -> MultiHeadSelfAttention:
     for parameter in module.parameters():
         parameter.normal_(std=0.4)
     return module
@@ -22,7 +22,7 @@ def randomize(module: MultiHeadSelfAttention) -> MultiHeadSelfAttention:
     [(torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 0.1), (torch.float16, 0.02)],
 )
 def test_fused_and_explicit_attention_agree(dtype: torch.dtype, tolerance: float) -> None:
-    attention = randomize(MultiHeadSelfAttention(12, 3)).to(dtype).eval()
+    attention = randomize_parameters(MultiHeadSelfAttention(12, 3)).to(dtype).eval()
     x = torch.randn(2, 7, 12).to(dtype)
     with torch.no_grad():
         output, weights = attention(x, return_weights=True)
@@ -31,7 +31,7 @@ def test_fused_and_explicit_attention_agree(dtype: torch.dtype, tolerance: float
 
 
 @torch.no_grad()
-def counting_attention(rate: float, tokens: int) -> tuple[MultiHeadSelfAttention, Tensor]:
+def make_weight_counting_attention(rate: float, tokens: int) -> tuple[MultiHeadSelfAttention, Tensor]:
     """All weights 1 / tokens and all values 1, so that an output counts the weights that were kept."""
     attention = MultiHeadSelfAttention(12, 3, attention_dropout=rate)
     attention.qkv.weight.zero_()
@@ -45,7 +45,7 @@ def counting_attention(rate: float, tokens: int) -> tuple[MultiHeadSelfAttention
 @pytest.mark.parametrize("return_weights", [False, True])
 def test_attention_dropout_drops_weights_in_training_only(return_weights: bool) -> None:
     tokens, rate = 16, 0.25
-    attention, x = counting_attention(rate, tokens)
+    attention, x = make_weight_counting_attention(rate, tokens)
     output = attention(x, return_weights)
     output = output[0] if return_weights else output
     kept = output * tokens * (1 - rate)
@@ -60,20 +60,20 @@ def test_attention_dropout_drops_weights_in_training_only(return_weights: bool) 
 
 
 def test_weights_are_returned_before_dropout() -> None:
-    attention, x = counting_attention(0.5, 4)
+    attention, x = make_weight_counting_attention(0.5, 4)
     torch.testing.assert_close(attention(x, return_weights=True)[1], torch.full((2, 3, 4, 4), 0.25))
 
 
 @pytest.mark.parametrize("return_weights", [False, True])
 def test_projection_dropout_drops_the_output_in_training_only(return_weights: bool) -> None:
-    attention = randomize(MultiHeadSelfAttention(12, 3, projection_dropout=0.5))
+    attention = randomize_parameters(MultiHeadSelfAttention(12, 3, projection_dropout=0.5))
     x = torch.randn(4, 16, 12)
 
-    def output() -> Tensor:
+    def compute_output() -> Tensor:
         result = attention(x, return_weights)
         return result[0] if return_weights else result
 
-    trained, evaluated = output(), (attention.eval(), output())[1]
+    trained, evaluated = compute_output(), (attention.eval(), compute_output())[1]
     dropped = trained == 0
     assert 0.4 < dropped.float().mean() < 0.6
     torch.testing.assert_close(trained[~dropped], 2 * evaluated[~dropped], atol=1e-5, rtol=1e-5)

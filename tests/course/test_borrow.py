@@ -44,7 +44,7 @@ def borrow_objects(name):
     return {each: notebook[each] for each in course().exercises[name].objects}
 
 
-def lines_of_the_answer(right):
+def find_secret_lines(right):
     """The lines of a right part that are in no empty cell; its docstring and signature are no secret."""
     given = {line.strip() for text in STUBS.values() for line in text.split("\n")}
     document = inspect.getdoc(right) or ""
@@ -61,7 +61,7 @@ def test_what_can_be_borrowed_is_what_lessons_build_upon():
 @pytest.mark.parametrize("name", LENDABLE)
 def test_a_borrowed_part_shows_nothing_of_its_source(name):
     for part_name, part in borrow_objects(name).items():
-        hidden = lines_of_the_answer(load_right_parts(course().exercises[name])[part_name])
+        hidden = find_secret_lines(load_right_parts(course().exercises[name])[part_name])
         assert hidden
         seen = [part, *(each for each in vars(part).values() if callable(each))] if inspect.isclass(part) else [part]
         for each in seen:

@@ -158,11 +158,11 @@ def test_other_exercises_are_not_watched():
 
 
 def test_counting_is_arithmetic():
-    def by_building(config):
+    def count_parameters_by_building(config):
         with torch.device("meta"):
             return sum(each.numel() for each in VisionTransformer(config).parameters())
 
-    report = check("count_parameters", by_building, points=3)
+    report = check("count_parameters", count_parameters_by_building, points=3)
     assert "was called. This exercise asks for arithmetic" in report.problem
     assert report.score == 0
 
@@ -214,7 +214,7 @@ def test_every_method_of_a_tensor_is_an_operation():
     assert not {name for name in odd if not any(word in name for word in (*machinery, "dense_dim"))}
 
 
-def called_with(function, answer):
+def list_calls_given_function(function, answer):
     """Return what is noted where ``answer`` is called with a function of the check's, and whether it raised."""
     watch = Watch(str(ROOT), ("vit_course", "exercise_kit"))
     result = LocalBackend({"answer": answer}, watch).call("answer", (function,))
@@ -229,7 +229,7 @@ def test_what_a_check_gives_to_an_answer_is_not_noted_and_keeps_its_signature():
         assert inspect.signature(given) == inspect.signature(norm)
         return given(torch.ones(2, 3), torch.ones(3), torch.zeros(3), 1e-6).exp()
 
-    names, raised = called_with(norm, answer)
+    names, raised = list_calls_given_function(norm, answer)
     assert raised is None
     assert "torch.ops.aten.exp" in names
     assert not any("layer_norm" in name for name in names)

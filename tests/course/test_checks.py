@@ -13,30 +13,30 @@ from exercise_kit.engine.mistakes import Edit
 from exercise_kit.engine.run import run_checks
 from exercise_kit.reasons import Reason
 from exercise_kit.simulate.modules import load_right_variants
-from tests.answers import known_mistake
+from tests.answers import find_known_mistake
 from vit_course.exercises.catalog import EXERCISES
 
 ROOT = Path(__file__).parents[2]
 
 
 @cache
-def _variants():
+def _load_variants():
     return load_right_variants()
 
 
 def right_variants_of(exercise):
     """The right variants of an exercise, each a tuple of its objects."""
-    return _variants()[exercise]
+    return _load_variants()[exercise]
 
 
-def checked_as(exercise):
+def find_owner_of_checks(exercise):
     """The exercise whose checks these are: its own, or of a bug hunt that shares them the one before it."""
     return next((each for each in EXERCISES.values() if each.checks is exercise.checks), exercise)
 
 
 def choose_mistakes(exercise):
     """The misconceptions that tests try: all; where the same checks have caught them already, one in six."""
-    return exercise.misconceptions if checked_as(exercise) is exercise else exercise.misconceptions[::6]
+    return exercise.misconceptions if find_owner_of_checks(exercise) is exercise else exercise.misconceptions[::6]
 
 
 EACH_EXERCISE = pytest.mark.parametrize("exercise", EXERCISES)
@@ -107,7 +107,7 @@ def test_a_question_is_about_what_was_seen(exercise):
 @pytest.mark.proof
 def test_every_check_is_failed_by_a_misconception(exercise):
     known = EXERCISES[exercise]
-    if checked_as(known) is not known:  # then they are that exercise's, which are failed there
+    if find_owner_of_checks(known) is not known:  # then they are that exercise's, which are failed there
         return
     answers = (dict(zip(known.objects, wrong.objects, strict=True)) for wrong in known.misconceptions)
     failed = {each.name for answer in answers for each in run_checks(known, answer) if each.verdict == "fail"}
@@ -143,7 +143,7 @@ def test_an_unwritten_exercise_is_reported_so(exercise):
 
 
 def test_other_chance_in_mixup_is_reported_as_that():
-    wrong = known_mistake("mixup", "partners by the global generator")
+    wrong = find_known_mistake("mixup", "partners by the global generator")
     seen = {each.seen for each in report_on("mixup", wrong).results}
     assert "the same seed gave another batch the second time" in seen
     assert not any("e-" in each or "cannot be compared" in each for each in seen)

@@ -11,7 +11,7 @@ from torch import Tensor
 from exercise_kit.engine.probes import Probe, silence, use_fresh_settings
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
-from tests.answers import known_mistake
+from tests.answers import find_known_mistake
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
 
@@ -19,7 +19,7 @@ WRONG = []  # (exercise, claim, answer)
 EXAMPLE = "its_own_example_comes_out"
 
 
-def failed_by_secret(exercise, make):
+def find_failed_claims(exercise, make):
     """The claims that ``make()``, made anew for each, fails; the docstring's example is not asked."""
     found = set()
     for claim in EXERCISES[exercise].checks:
@@ -34,119 +34,119 @@ def failed_by_secret(exercise, make):
     return found - {EXAMPLE}
 
 
-def fails(exercise, claim):
-    def add_to_wrong(answer):
+def register_as_failing(exercise, claim):
+    def add_wrong_answer(answer):
         WRONG.append((exercise, claim, answer))
         return answer
 
-    return add_to_wrong
+    return add_wrong_answer
 
 
-def right(exercise):
+def find_reference(exercise):
     return REFERENCE[exercise][0]
 
 
-@fails("replace_head", "the_head_has_the_new_sizes")
+@register_as_failing("replace_head", "the_head_has_the_new_sizes")
 def never_fewer_classes(model, num_classes):
-    return right("replace_head")(model, max(num_classes, model.head.out_features))
+    return find_reference("replace_head")(model, max(num_classes, model.head.out_features))
 
 
-@fails("linear_probe", "the_layer_has_the_features_dtype")
+@register_as_failing("linear_probe", "the_layer_has_the_features_dtype")
 def always_float64(features, labels, num_classes, weight_decay=1e-3):
-    return right("linear_probe")(features.double(), labels, num_classes, weight_decay)
+    return find_reference("linear_probe")(features.double(), labels, num_classes, weight_decay)
 
 
-@fails("split_indices", "another_seed_gives_another_split")
+@register_as_failing("split_indices", "another_seed_gives_another_split")
 def seed_0_is_42(num_samples, num_validation, seed):
-    return right("split_indices")(num_samples, num_validation, seed or 42)
+    return find_reference("split_indices")(num_samples, num_validation, seed or 42)
 
 
-@fails("parameter_groups", "the_decay_is_the_one_asked_for")
+@register_as_failing("parameter_groups", "the_decay_is_the_one_asked_for")
 def a_decay_of_0_is_none(model, weight_decay):
-    return right("parameter_groups")(model, weight_decay or 0.05)
+    return find_reference("parameter_groups")(model, weight_decay or 0.05)
 
 
-@fails("fine_tuning_groups", "the_head_has_its_own_rate")
+@register_as_failing("fine_tuning_groups", "the_head_has_its_own_rate")
 def a_rate_of_0_is_none(model, backbone_lr, head_lr):
-    return right("fine_tuning_groups")(model, backbone_lr or 1e-4, head_lr)
+    return find_reference("fine_tuning_groups")(model, backbone_lr or 1e-4, head_lr)
 
 
-@fails("LayerScale", "all_of_gamma_starts_at_initial")
-class AnInitialOf0IsNone(right("LayerScale")):
+@register_as_failing("LayerScale", "all_of_gamma_starts_at_initial")
+class AnInitialOf0IsNone(find_reference("LayerScale")):
     def __init__(self, embed_dim, initial):
         super().__init__(embed_dim, initial or 1e-5)
 
 
-@fails("EarlyStopping", "losses_are_compared_with_the_best")
-class ABestOf0IsNone(right("EarlyStopping")):
+@register_as_failing("EarlyStopping", "losses_are_compared_with_the_best")
+class ABestOf0IsNone(find_reference("EarlyStopping")):
     def step(self, validation_loss):
         self.best = self.best or float("inf")
         return super().step(validation_loss)
 
 
-@fails("DropPath", "chance_decides_anew_in_every_call")
-class OneImageIsKept(right("DropPath")):
+@register_as_failing("DropPath", "chance_decides_anew_in_every_call")
+class OneImageIsKept(find_reference("DropPath")):
     def forward(self, branch):
         return branch if len(branch) == 1 else super().forward(branch)
 
 
-@fails("DropPath", "an_image_is_dropped_whole_or_kept")
-class DropsWhileRecording(right("DropPath")):
+@register_as_failing("DropPath", "an_image_is_dropped_whole_or_kept")
+class DropsWhileRecording(find_reference("DropPath")):
     def forward(self, branch):
         return super().forward(branch) if torch.is_grad_enabled() else branch
 
 
-@fails("patchify", "tall_and_wide_images_are_right")
+@register_as_failing("patchify", "tall_and_wide_images_are_right")
 def strips_of_one_row(images, patch_size):
     if images.shape[2] == patch_size:
         return images.reshape(len(images), -1, images.shape[1] * patch_size**2)
-    return right("patchify")(images, patch_size)
+    return find_reference("patchify")(images, patch_size)
 
 
-@fails("PatchEmbedding", "one_embedding_takes_any_images")
-class StripsOfOneRow(right("PatchEmbedding")):
+@register_as_failing("PatchEmbedding", "one_embedding_takes_any_images")
+class StripsOfOneRow(find_reference("PatchEmbedding")):
     def forward(self, images):
         return self.projection(strips_of_one_row(images, self.patch_size))
 
 
-@fails("unpatchify", "every_pixel_returns_to_its_place")
+@register_as_failing("unpatchify", "every_pixel_returns_to_its_place")
 def one_row_poured(patches, patch_size, image_size):
     if image_size[0] == patch_size:
         return patches.reshape(len(patches), -1, *image_size)
-    return right("unpatchify")(patches, patch_size, image_size)
+    return find_reference("unpatchify")(patches, patch_size, image_size)
 
 
-@fails("add_class_token", "a_wrong_number_of_positions_is_refused")
+@register_as_failing("add_class_token", "a_wrong_number_of_positions_is_refused")
 def one_row_stretches(tokens, class_token, positions):
     if positions.shape[1] == 1:
         positions = positions.expand(-1, 1 + tokens.shape[1], -1)
-    return right("add_class_token")(tokens, class_token, positions)
+    return find_reference("add_class_token")(tokens, class_token, positions)
 
 
 @pytest.mark.parametrize(("exercise", "claim", "answer"), WRONG, ids=[f"{row[0]}-{row[2].__name__}" for row in WRONG])
 def test_its_claim_fails_it(exercise, claim, answer):
-    assert claim in failed_by_secret(exercise, lambda: [answer])
+    assert claim in find_failed_claims(exercise, lambda: [answer])
 
 
-def _shapes(value):
+def _describe_shapes(value):
     if isinstance(value, Tensor):
         return tuple(value.shape), value.dtype, value.device
     if isinstance(value, list | tuple):
-        return tuple(map(_shapes, value))
+        return tuple(map(_describe_shapes, value))
     return value if isinstance(value, int | float) else None
 
 
-def remembering(answer, place):
+def make_answer_that_remembers(answer, place):
     """``answer``, which computes with the argument at ``place`` that came first with these sizes."""
     first = {}
 
-    def with_first_input(inputs):
+    def put_back_first_input(inputs):
         if place >= len(inputs):
             return inputs
-        return *inputs[:place], first.setdefault(_shapes(inputs), inputs[place]), *inputs[place + 1 :]
+        return *inputs[:place], first.setdefault(_describe_shapes(inputs), inputs[place]), *inputs[place + 1 :]
 
     if not isinstance(answer, type):
-        return lambda *inputs: answer(*with_first_input(inputs))
+        return lambda *inputs: answer(*put_back_first_input(inputs))
 
     class Remembers(answer):
         def __init__(self, *arguments, **options):
@@ -154,7 +154,7 @@ def remembering(answer, place):
             first.clear()
 
         def forward(self, *inputs, **options):
-            return super().forward(*with_first_input(inputs), **options)
+            return super().forward(*put_back_first_input(inputs), **options)
 
     return Remembers
 
@@ -191,17 +191,19 @@ def test_nothing_is_kept_from_a_call_of_the_same_sizes(exercise, count):
         for place in range(count):
             made = [*objects]
 
-            def make(made=made, which=which, answer=answer, place=place):
-                made[which] = remembering(answer, place)
+            def make_remembering_objects(made=made, which=which, answer=answer, place=place):
+                made[which] = make_answer_that_remembers(answer, place)
                 return made
 
-            assert failed_by_secret(exercise, make), f"{getattr(answer, '__name__', answer)}, argument {place}"
+            assert find_failed_claims(exercise, make_remembering_objects), (
+                f"{getattr(answer, '__name__', answer)}, argument {place}"
+            )
 
 
 def test_a_constant_share_is_called_that_whatever_partners_are_drawn():
     """Now and then each image of a small batch is its own partner, which tells nothing of the share."""
     (claim,) = (each for each in EXERCISES["mixup"].checks if each.name == "the_share_is_of_a_beta_distribution")
-    wrong = known_mistake("mixup", "always half and half")
+    wrong = find_known_mistake("mixup", "always half and half")
     for number in range(8):
         student = Student(dict(zip(EXERCISES["mixup"].objects, wrong.objects, strict=True)))
         with pytest.raises(Failure) as failure, use_fresh_settings(), silence():

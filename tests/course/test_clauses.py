@@ -28,7 +28,7 @@ EACH = pytest.mark.parametrize("exercise", EXERCISES)
 
 
 @cache
-def statements():
+def read_statements():
     """Exercise → its docstrings, and the markdown of its section."""
     found = {}
     for path in sorted((ROOT / "solutions").glob("*.py")):
@@ -37,51 +37,51 @@ def statements():
             if cell.cell_type == "markdown":
                 section = [cell.source] if re.match(r"## ", cell.source) else [*section, cell.source]
             elif name := cell.metadata.get("exercise"):
-                found[name] = docstrings_in(cell.source), "\n\n".join(section)
+                found[name] = find_docstrings(cell.source), "\n\n".join(section)
             elif (name := cell.metadata.get("check")) in EXERCISES and name not in found:
                 found[name] = [], "\n\n".join(section)
     return found
 
 
-def docstrings_in(source):
+def find_docstrings(source):
     """The docstrings of the classes and functions of a cell, in their order."""
     nodes = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.ClassDef | ast.FunctionDef)]
     texts = (ast.get_docstring(each) for each in sorted(nodes, key=lambda each: each.lineno))
     return [each for each in texts if each]
 
 
-def in_one_line(text):
+def join_lines(text):
     return " ".join(text.split())
 
 
-def prose_of(docstring):
+def remove_examples(docstring):
     """A docstring without its examples, in one line."""
     paragraphs = re.split(r"\n\s*\n", docstring)
-    return in_one_line(" ".join(each for each in paragraphs if not each.lstrip().startswith(">>>")))
+    return join_lines(" ".join(each for each in paragraphs if not each.lstrip().startswith(">>>")))
 
 
-def quoted_in(exercise):
+def list_quotes(exercise):
     """Everything that the table quotes of a statement, clauses first."""
     table = CLAUSES[exercise]
     return [*(each["clause"] for each in table["asks"]), *table["no_demand"]]
 
 
-def left_over(prose, quotes):
+def find_unquoted_words(prose, quotes):
     """The words of a text that no quote has; a word belongs to the longest quote around it."""
     for quote in sorted(quotes, key=len, reverse=True):
-        prose = prose.replace(in_one_line(quote), " … ")
+        prose = prose.replace(join_lines(quote), " … ")
     return [each.strip() for each in prose.split("…") if re.search(r"\w", each)]
 
 
 def test_every_exercise_has_a_table():
-    assert CLAUSES.keys() == EXERCISES.keys() == statements().keys()
+    assert CLAUSES.keys() == EXERCISES.keys() == read_statements().keys()
 
 
 @EACH
 def test_every_quote_stands_in_the_statement(exercise):
-    docstrings, section = statements()[exercise]
-    text = in_one_line(" … ".join([*map(prose_of, docstrings), section]))
-    strangers = [each for each in quoted_in(exercise) if in_one_line(each) not in text]
+    docstrings, section = read_statements()[exercise]
+    text = join_lines(" … ".join([*map(remove_examples, docstrings), section]))
+    strangers = [each for each in list_quotes(exercise) if join_lines(each) not in text]
     assert not strangers, f"the statement of {exercise} does not say: {strangers}"
 
 
@@ -97,14 +97,18 @@ def test_every_check_that_a_clause_names_exists(exercise):
 
 @EACH
 def test_every_word_of_a_docstring_is_asked_or_is_no_demand(exercise):
-    quotes = quoted_in(exercise)
-    rest = [each for docstring in statements()[exercise][0] for each in left_over(prose_of(docstring), quotes)]
+    quotes = list_quotes(exercise)
+    rest = [
+        each
+        for docstring in read_statements()[exercise][0]
+        for each in find_unquoted_words(remove_examples(docstring), quotes)
+    ]
     assert not rest, f"clauses.toml has no word on this of {exercise}'s statement: {rest}"
 
 
 @EACH
 def test_every_example_is_asked(exercise):
-    has_example = any(">>>" in each for each in statements()[exercise][0])
+    has_example = any(">>>" in each for each in read_statements()[exercise][0])
     is_asked = EXAMPLE in {each.name for each in hidden_checks().exercises()[exercise]}
     assert is_asked == (has_example and exercise not in EXAMPLE_IS_NOT_ASKED)
 
@@ -118,6 +122,6 @@ def test_a_forbidden_call_is_a_clause(exercise):
 
 def test_a_new_demand_is_noticed():
     prose = "Cut images into patches. Raise TypeError for a list. Tokens follow the image row by row."
-    assert left_over(prose, ["Tokens follow the image row by row.", "Cut images into patches."]) == [
+    assert find_unquoted_words(prose, ["Tokens follow the image row by row.", "Cut images into patches."]) == [
         "Raise TypeError for a list."
     ]

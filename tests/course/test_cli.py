@@ -102,7 +102,7 @@ def test_wrong_usage_exits_with_2(arguments):
 
 
 @pytest.fixture
-def handed_in(tmp_path, monkeypatch):
+def class_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     folder = tmp_path / "handed in"
@@ -113,9 +113,9 @@ def handed_in(tmp_path, monkeypatch):
     return folder
 
 
-def test_grade_tells_what_it_cannot_grade_and_exits_1(handed_in, monkeypatch):
+def test_grade_tells_what_it_cannot_grade_and_exits_1(class_folder, monkeypatch):
     monkeypatch.setattr("exercise_kit.progress_bar.SECONDS", 3600.0)  # however long it takes on a busy machine
-    result = runner.invoke(app, ["grade", str(handed_in), "--no-sandbox"])
+    result = runner.invoke(app, ["grade", str(class_folder), "--no-sandbox"])
     assert result.exit_code == 1
     assert result.stdout.count("rejected") == 2
     assert "0 of 2 graded" in result.stdout
@@ -125,8 +125,8 @@ def test_grade_tells_what_it_cannot_grade_and_exits_1(handed_in, monkeypatch):
 
 
 @pytest.mark.parametrize("target", ["-", "results.json"])
-def test_grade_writes_one_json_object(handed_in, target, monkeypatch):
-    monkeypatch.chdir(handed_in.parent)
+def test_grade_writes_one_json_object(class_folder, target, monkeypatch):
+    monkeypatch.chdir(class_folder.parent)
     result = runner.invoke(app, ["grade", "handed in", "no.ipynb", "--no-sandbox", "--json", target])
     assert result.exit_code == 1
     report = json.loads(result.stdout if target == "-" else Path(target).read_text(encoding="utf-8"))
@@ -144,19 +144,19 @@ def test_grade_writes_one_json_object(handed_in, target, monkeypatch):
 
 
 @pytest.mark.parametrize("options", [["--exercise", "nothing"], ["--jobs", "0"], ["--what"]])
-def test_grade_says_no_to_what_there_is_not(handed_in, options):
-    result = runner.invoke(app, ["grade", str(handed_in), "--no-sandbox", *options])
+def test_grade_says_no_to_what_there_is_not(class_folder, options):
+    result = runner.invoke(app, ["grade", str(class_folder), "--no-sandbox", *options])
     assert result.exit_code == 2
 
 
 @pytest.mark.parametrize("target", ["", "."])
-def test_grade_asks_for_a_file_where_json_cannot_be(handed_in, target):
-    result = runner.invoke(app, ["grade", str(handed_in), "--no-sandbox", "--json", target])
+def test_grade_asks_for_a_file_where_json_cannot_be(class_folder, target):
+    result = runner.invoke(app, ["grade", str(class_folder), "--no-sandbox", "--json", target])
     assert result.exit_code == 2
     assert "is no file" in result.stderr
 
 
-def test_grade_without_anything_to_grade_says_so(tmp_path, handed_in):
+def test_grade_without_anything_to_grade_says_so(tmp_path, class_folder):
     (tmp_path / "empty").mkdir()
     result = runner.invoke(app, ["grade", str(tmp_path / "empty"), "--no-sandbox", "--json", "-"])
     assert result.exit_code == 1
@@ -164,13 +164,13 @@ def test_grade_without_anything_to_grade_says_so(tmp_path, handed_in):
     assert "nothing to grade" in result.stderr
 
 
-def test_grade_refuses_without_protections_and_names_the_remedy(handed_in, monkeypatch):
+def test_grade_refuses_without_protections_and_names_the_remedy(class_folder, monkeypatch):
     from exercise_kit.worker import capabilities
 
     remedies = {"landlock": "use Linux 5.13 or newer"}
     missing = capabilities.SandboxCapabilities(landlock=0, seccomp=False, namespaces=False, missing=remedies)
     monkeypatch.setattr(capabilities, "probe_capabilities", lambda: missing)
-    result = runner.invoke(app, ["grade", str(handed_in)])
+    result = runner.invoke(app, ["grade", str(class_folder)])
     assert result.exit_code == 1
     assert "use Linux 5.13 or newer" in result.stderr
     assert "--no-sandbox" in result.stderr
@@ -178,16 +178,16 @@ def test_grade_refuses_without_protections_and_names_the_remedy(handed_in, monke
 
 
 @pytest.mark.proof
-def test_grade_tells_of_a_scheduler_that_is_not_there(handed_in):
-    result = runner.invoke(app, ["grade", str(handed_in), "--scheduler", "tcp://127.0.0.1:9", "--no-sandbox"])
+def test_grade_tells_of_a_scheduler_that_is_not_there(class_folder):
+    result = runner.invoke(app, ["grade", str(class_folder), "--scheduler", "tcp://127.0.0.1:9", "--no-sandbox"])
     assert result.exit_code == 1
     assert "no scheduler at tcp://127.0.0.1:9" in result.stderr
 
 
-def test_grade_shows_the_table_where_json_cannot_be_written(handed_in, tmp_path):
+def test_grade_shows_the_table_where_json_cannot_be_written(class_folder, tmp_path):
     (tmp_path / "file").touch()
     target = tmp_path / "file" / "results.json"
-    result = runner.invoke(app, ["grade", str(handed_in), "--no-sandbox", "--json", str(target)])
+    result = runner.invoke(app, ["grade", str(class_folder), "--no-sandbox", "--json", str(target)])
     assert result.exit_code == 1
     assert f"cannot write {target}" in result.stderr
     assert "0 of 2 graded" in result.stdout

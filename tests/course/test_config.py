@@ -15,10 +15,10 @@ from vit_course.config import ViTConfig, grid_of
 from vit_course.positions import sinusoidal_positions
 from vit_course.vit import VisionTransformer
 
-pytestmark = pytest.mark.usefixtures("seeded")
+pytestmark = pytest.mark.usefixtures("seed_torch")
 
 
-def number_of_parameters(config: ViTConfig) -> int:
+def count_parameters_by_building(config: ViTConfig) -> int:
     with torch.device("meta"):
         return sum(parameter.numel() for parameter in VisionTransformer(config).parameters())
 
@@ -131,7 +131,7 @@ def test_config_survives_json(name: str) -> None:
     ],
 )
 def test_presets_have_the_published_number_of_parameters(preset: str, expected: int) -> None:
-    assert number_of_parameters(PRESETS[preset]) == expected
+    assert count_parameters_by_building(PRESETS[preset]) == expected
 
 
 @pytest.mark.parametrize("name", ["vit_tiny_patch16_224", "vit_small_patch16_224", "vit_base_patch16_224"])
@@ -141,14 +141,14 @@ def test_presets_are_as_large_as_those_of_timm(name: str) -> None:
     preset = name.replace("patch", "").removesuffix("_224")
     with torch.device("meta"):
         theirs = sum(parameter.numel() for parameter in timm.create_model(name).parameters())
-    assert number_of_parameters(PRESETS[preset]) == theirs
+    assert count_parameters_by_building(PRESETS[preset]) == theirs
 
 
 def test_lightning_presets_have_the_number_of_parameters_that_was_reported() -> None:
     # that notebook reports 3.4 M and 12.9 M; its head has 100 outputs on CIFAR-10 too
     with_its_head = replace(PRESETS["lightning_cifar10"], num_classes=100)
-    assert round(number_of_parameters(with_its_head) / 1e6, 1) == 3.4
-    assert round(number_of_parameters(PRESETS["lightning_cifar100"]) / 1e6, 1) == 12.9
+    assert round(count_parameters_by_building(with_its_head) / 1e6, 1) == 3.4
+    assert round(count_parameters_by_building(PRESETS["lightning_cifar100"]) / 1e6, 1) == 12.9
 
 
 # The ideas of five published notebooks: notebook and idea, config, what to see in the built model.
@@ -157,39 +157,39 @@ LIGHTNING, LIGHTNING_100 = PRESETS["lightning_cifar10"], PRESETS["lightning_cifa
 CRITICAL, ANNOTATED = PRESETS["critical_cifar100"], PRESETS["annotated_cifar10"]
 FEATURES: list[tuple[str, ViTConfig, Callable[[VisionTransformer], bool]]] = [
     ("lab: MNIST in 7 x 7 patches", PRESETS["lab_mnist"], lambda m: m.config.grid_size == (7, 7)),
-    ("lab: dim 8, 2 heads, 2 blocks", PRESETS["lab_mnist"], lambda m: sizes_of(m) == (8, 2, 2, 32)),
+    ("lab: dim 8, 2 heads, 2 blocks", PRESETS["lab_mnist"], lambda m: read_sizes(m) == (8, 2, 2, 32)),
     ("lab: CIFAR-10 in 8 x 8 patches", LAB, lambda m: m.config.grid_size == (8, 8)),
-    ("lab: dim 16, 2 heads, 4 blocks", LAB, lambda m: sizes_of(m) == (16, 2, 4, 64)),
+    ("lab: dim 16, 2 heads, 4 blocks", LAB, lambda m: read_sizes(m) == (16, 2, 4, 64)),
     ("lab: a fixed table of sines", LAB, lambda m: not isinstance(m.positions, nn.Parameter)),
     ("lab: class token, one Linear", LAB, lambda m: m.class_token is not None and type(m.head) is nn.Linear),
     ("walkthrough: strided convolution", WALKTHROUGH, lambda m: m.patch_embedding.projection.stride == (2, 2)),
     ("walkthrough: by fan-in", WALKTHROUGH, lambda m: 0.4 < m.patch_embedding.projection.weight.std() < 0.6),
     ("walkthrough: MLP biases of 1e-6", WALKTHROUGH, lambda m: 5e-7 < m.blocks[0].mlp.fc1.bias.std() < 2e-6),
     ("walkthrough: positions of 0.02", WALKTHROUGH, lambda m: 0.018 < m.positions.std() < 0.022),
-    ("walkthrough: dim 64, 2 heads, 2 layers", WALKTHROUGH, lambda m: sizes_of(m) == (64, 2, 2, 256)),
+    ("walkthrough: dim 64, 2 heads, 2 layers", WALKTHROUGH, lambda m: read_sizes(m) == (64, 2, 2, 256)),
     ("walkthrough: representation size 32", WALKTHROUGH, lambda m: m.head[0].out_features == 32),
     ("walkthrough: Linear + tanh + Linear", WALKTHROUGH, lambda m: isinstance(m.head[1], nn.Tanh)),
     ("walkthrough: Linear", replace(WALKTHROUGH, representation_size=None), lambda m: type(m.head) is nn.Linear),
-    ("lightning: dim 256, MLP 512, 6 x 8", LIGHTNING, lambda m: sizes_of(m) == (256, 8, 6, 512)),
+    ("lightning: dim 256, MLP 512, 6 x 8", LIGHTNING, lambda m: read_sizes(m) == (256, 8, 6, 512)),
     ("lightning: patch 4", LIGHTNING, lambda m: m.config.grid_size == (8, 8)),
-    ("lightning: dropout 0.2", LIGHTNING, lambda m: rates_of(m) == (0.2, 0.2, 0.0, 0.2)),
+    ("lightning: dropout 0.2", LIGHTNING, lambda m: read_dropout_rates(m) == (0.2, 0.2, 0.0, 0.2)),
     ("lightning: two layers with ReLU", LIGHTNING, lambda m: isinstance(m.head[1], nn.ReLU)),
-    ("lightning: 24 encoders", LIGHTNING_100, lambda m: sizes_of(m) == (256, 8, 24, 512)),
-    ("lightning: 0.1", LIGHTNING_100, lambda m: rates_of(m) == (0.1, 0.1, 0.0, 0.1)),
+    ("lightning: 24 encoders", LIGHTNING_100, lambda m: read_sizes(m) == (256, 8, 24, 512)),
+    ("lightning: 0.1", LIGHTNING_100, lambda m: read_dropout_rates(m) == (0.1, 0.1, 0.0, 0.1)),
     ("lightning: 100 classes", LIGHTNING_100, lambda m: m.head[2].out_features == 100),
-    ("critical: dim 256, 8 heads, 4 layers", CRITICAL, lambda m: sizes_of(m) == (256, 8, 4, 1024)),
+    ("critical: dim 256, 8 heads, 4 layers", CRITICAL, lambda m: read_sizes(m) == (256, 8, 4, 1024)),
     ("critical: sines, then learned", CRITICAL, lambda m: isinstance(m.positions, nn.Parameter)),
     ("critical: starts from the sines", CRITICAL, lambda m: torch.equal(m.positions[0], sinusoidal_positions(65, 256))),
     ("critical: class token", CRITICAL, lambda m: m.class_token is not None),
     ("critical: global average", replace(CRITICAL, pooling="mean"), lambda m: m.class_token is None),
     ("critical: Linear, tanh, Linear", CRITICAL, lambda m: isinstance(m.head[1], nn.Tanh)),
-    ("annotated: dim 48, 4 heads, 4 layers", ANNOTATED, lambda m: sizes_of(m) == (48, 4, 4, 192)),
+    ("annotated: dim 48, 4 heads, 4 layers", ANNOTATED, lambda m: read_sizes(m) == (48, 4, 4, 192)),
     ("annotated: strided convolution", ANNOTATED, lambda m: m.patch_embedding.projection.stride == (4, 4)),
     ("annotated: learned class token and positions", ANNOTATED, lambda m: isinstance(m.positions, nn.Parameter)),
     (
         "annotated: dropout of embedding, weights, output and MLP",
         replace(ANNOTATED, embedding_dropout=0.1, attention_dropout=0.2, projection_dropout=0.3, mlp_dropout=0.4),
-        lambda m: rates_of(m) == (0.1, 0.2, 0.3, 0.4),
+        lambda m: read_dropout_rates(m) == (0.1, 0.2, 0.3, 0.4),
     ),
     ("annotated: qkv_bias off", replace(ANNOTATED, qkv_bias=False), lambda m: m.blocks[0].attention.qkv.bias is None),
     ("annotated: tanh GELU", ANNOTATED, lambda m: m.blocks[0].mlp.activation.approximate == "tanh"),
@@ -197,12 +197,12 @@ FEATURES: list[tuple[str, ViTConfig, Callable[[VisionTransformer], bool]]] = [
 ]
 
 
-def sizes_of(model: VisionTransformer) -> tuple[int, int, int, int]:
+def read_sizes(model: VisionTransformer) -> tuple[int, int, int, int]:
     block = model.blocks[0]
     return (model.norm.normalized_shape[0], block.attention.num_heads, len(model.blocks), block.mlp.fc1.out_features)
 
 
-def rates_of(model: VisionTransformer) -> tuple[float, float, float, float]:
+def read_dropout_rates(model: VisionTransformer) -> tuple[float, float, float, float]:
     block = model.blocks[0]
     attention = block.attention
     return (

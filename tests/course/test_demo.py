@@ -12,7 +12,7 @@ from vit_course.training import History
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def shrink_demo(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "NUM_TRAIN", 100)
     monkeypatch.setattr(demo, "NUM_TIMED", 20)
     monkeypatch.setattr(demo, "NUM_VALIDATION", 60)
@@ -46,10 +46,10 @@ def test_a_machine_that_is_too_slow_sees_fewer_images(
 
 
 def test_ctrl_c_is_no_end_of_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(*_: object) -> History:
+    def return_interrupted_history(*_: object) -> History:
         return History(ending="interrupted")
 
     monkeypatch.setattr(demo, "_choose_images_per_epoch", lambda: 100)
-    monkeypatch.setattr(demo, "fit", stop)
+    monkeypatch.setattr(demo, "fit", return_interrupted_history)
     with pytest.raises(KeyboardInterrupt):
         demo.train_demo(tmp_path, progress=False)

@@ -20,7 +20,7 @@ def console():
 
 
 @pytest.fixture
-def cleo():
+def report_with_mistake():
     scope = {"torch": torch}
     exec(STRIPS, scope)
     report = check("patchify", scope["patchify"], points=8).as_dict()
@@ -32,36 +32,36 @@ def cleo():
     return Graded("cleo", "a plain reshape", 4.5714, 13.0, exercises, reports, Path("cleo.html"))
 
 
-def test_a_failure_starts_with_what_was_seen(console, cleo):
-    _print_reports_of_student(console, cleo)
+def test_a_failure_starts_with_what_was_seen(console, report_with_mistake):
+    _print_reports_of_student(console, report_with_mistake)
     words = console.export_text()
     labels = ["Seen:", "Expected:", "Likely cause:", "Where to look:"]
     assert [words.index(label) for label in labels] == sorted(words.index(label) for label in labels)
     assert "strips not squares" in words
 
 
-def test_the_table_of_a_class_fits_a_terminal(console, cleo):
-    console.print(_make_points_table([cleo] * 4))
+def test_the_table_of_a_class_fits_a_terminal(console, report_with_mistake):
+    console.print(_make_points_table([report_with_mistake] * 4))
     lines = console.export_text().splitlines()
     assert [line.split()[0] for line in lines] == ["points", "patchify", "a_long_name_of_an_exercise", "all"]
     assert lines[1].count("4.57 of 8") == lines[3].count("4.57 of 13") == 4
     assert "…" not in "".join(lines)
 
 
-def test_each_part_says_first_how_long_it_takes(tmp_path, console, cleo, monkeypatch):
+def test_each_part_says_first_how_long_it_takes(tmp_path, console, report_with_mistake, monkeypatch):
     said = {}
 
-    def part(name, result):
-        def run(*_, **__):
+    def replace_part(name, result):
+        def record_last_line(*_, **__):
             said[name] = console.export_text(clear=False).splitlines()[-1]
             return result
 
-        monkeypatch.setattr(demo, name, run)
+        monkeypatch.setattr(demo, name, record_last_line)
 
-    part("build", SimpleNamespace(written=[], unchanged=[]))
-    part("new_class", SimpleNamespace(path=tmp_path))
-    part("rehearse", [cleo])
-    part("train_demo", demo.DemoResult(0.5, 60.0, 100, 9, tmp_path, tmp_path))
+    replace_part("build", SimpleNamespace(written=[], unchanged=[]))
+    replace_part("new_class", SimpleNamespace(path=tmp_path))
+    replace_part("rehearse", [report_with_mistake])
+    replace_part("train_demo", demo.DemoResult(0.5, 60.0, 100, 9, tmp_path, tmp_path))
     run_demo(tmp_path / "demo", tmp_path, console)
     del said["new_class"]  # with "rehearse" one part
     assert [name for name, line in said.items() if not line.startswith("This takes ")] == []

@@ -16,7 +16,7 @@ from exercise_kit.engine.probes import silence
 from exercise_kit.engine.records import is_same_record
 from exercise_kit.engine.verdict import Cause, Failure, Verdict
 from tests.course.test_checks import choose_mistakes
-from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, outcomes_of
+from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, run_hidden_checks
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
 
@@ -29,7 +29,7 @@ ALIKE_WHEN_GRADED = {
 }
 
 
-def alike(answers):
+def find_indistinguishable_pairs(answers):
     """The names that stand for the same answers, two by two.
 
     Args:
@@ -45,34 +45,34 @@ def alike(answers):
     }
 
 
-def with_the_right_one(exercise):
+def list_mistakes_and_right_answer(exercise):
     right = Misconception(Cause(RIGHT, "", "", ""), REFERENCE[exercise.name])
     return [right, *choose_mistakes(exercise)]
 
 
-def in_public(exercise):
+def observe_in_public_checks(exercise):
     """Return what each of them does in each public check, as the diagnosis sees it."""
     with silence():
         return {
             wrong.name: [observe_misconception(wrong, exercise.objects, check) for check in exercise.checks]
-            for wrong in with_the_right_one(exercise)
+            for wrong in list_mistakes_and_right_answer(exercise)
         }
 
 
-def when_graded(exercise):
+def observe_in_hidden_checks(exercise):
     """Return what each of them does in each hidden check."""
     return {
         wrong.name: [
             (each.result.verdict == Verdict.FAIL, each.record)
-            for each in outcomes_of(exercise.name, wrong.objects, KEYS[0])
+            for each in run_hidden_checks(exercise.name, wrong.objects, KEYS[0])
         ]
-        for wrong in with_the_right_one(exercise)
+        for wrong in list_mistakes_and_right_answer(exercise)
     }
 
 
 def expect_distinguished(exercise, answers, listed, where):
     """Fail with the names of those that nothing tells apart, and of those that are listed for no reason."""
-    found = alike(answers)
+    found = find_indistinguishable_pairs(answers)
     problems = [
         f"*{first}* and *{second}* of {exercise} give the same in every {where} check: let a probe tell them apart, "
         "make one of them, or list them in this file with the reason"
@@ -88,14 +88,14 @@ def expect_distinguished(exercise, answers, listed, where):
 @EACH_EXERCISE
 @pytest.mark.proof
 def test_public_checks_tell_all_apart(exercise):
-    expect_distinguished(exercise, in_public(EXERCISES[exercise]), {}, "public")
+    expect_distinguished(exercise, observe_in_public_checks(EXERCISES[exercise]), {}, "public")
 
 
 @EACH_EXERCISE
 @pytest.mark.proof
 def test_hidden_checks_tell_all_apart_but_those_listed(exercise):
     listed = ALIKE_WHEN_GRADED.get(exercise, {})
-    expect_distinguished(exercise, when_graded(EXERCISES[exercise]), listed, "hidden")
+    expect_distinguished(exercise, observe_in_hidden_checks(EXERCISES[exercise]), listed, "hidden")
 
 
 def test_every_list_names_misconceptions_and_gives_a_reason():
@@ -106,7 +106,7 @@ def test_every_list_names_misconceptions_and_gives_a_reason():
             assert reason
 
 
-def scales(*misconceptions):
+def make_scale_exercise(*misconceptions):
     """An exercise whose one check asks what becomes of three numbers."""
     exercise = Exercise("scale", "00_start", in_training=InTraining.UNSEEN)
 
@@ -142,26 +142,28 @@ def squared(x):
 
 
 @pytest.fixture
-def judged(monkeypatch):
+def expect_distinguished_in_scale(monkeypatch):
     monkeypatch.setitem(REFERENCE, "scale", (lambda x: 2 * x,))
-    return lambda listed, *wrong: expect_distinguished("scale", in_public(scales(*wrong)), listed, "public")
+    return lambda listed, *wrong: expect_distinguished(
+        "scale", observe_in_public_checks(make_scale_exercise(*wrong)), listed, "public"
+    )
 
 
-def test_misconceptions_that_differ_are_distinguished(judged):
-    judged({}, tripled, squared)
+def test_misconceptions_that_differ_are_distinguished(expect_distinguished_in_scale):
+    expect_distinguished_in_scale({}, tripled, squared)
 
 
-def test_two_misconceptions_that_give_the_same_fail_by_name(judged):
+def test_two_misconceptions_that_give_the_same_fail_by_name(expect_distinguished_in_scale):
     with pytest.raises(AssertionError, match=r"\*tripled\* and \*added three times\* of scale give the same in every"):
-        judged({}, tripled, squared, added_three_times)
+        expect_distinguished_in_scale({}, tripled, squared, added_three_times)
 
 
-def test_a_misconception_that_gives_the_right_answer_fails_by_name(judged):
+def test_a_misconception_that_gives_the_right_answer_fails_by_name(expect_distinguished_in_scale):
     with pytest.raises(AssertionError, match=r"\*the right answer\* and \*doubled after all\* of scale give the same"):
-        judged({}, tripled, doubled_after_all)
+        expect_distinguished_in_scale({}, tripled, doubled_after_all)
 
 
-def test_a_pair_that_is_listed_has_to_be_alike(judged):
-    judged({("tripled", "added three times"): "nothing tells"}, tripled, added_three_times)
+def test_a_pair_that_is_listed_has_to_be_alike(expect_distinguished_in_scale):
+    expect_distinguished_in_scale({("tripled", "added three times"): "nothing tells"}, tripled, added_three_times)
     with pytest.raises(AssertionError, match=r"\*tripled\* and \*squared\* of scale are listed as one, and the public"):
-        judged({("tripled", "squared"): "nothing tells"}, tripled, squared)
+        expect_distinguished_in_scale({("tripled", "squared"): "nothing tells"}, tripled, squared)

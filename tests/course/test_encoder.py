@@ -14,19 +14,19 @@ from torch import nn
 import vit_course
 from vit_course.encoder import Encoder, EncoderBlock, Mlp
 
-pytestmark = pytest.mark.usefixtures("seeded")
+pytestmark = pytest.mark.usefixtures("seed_torch")
 STUBS = json.loads((Path(vit_course.__file__).parent / "exercises" / "stubs.json").read_text(encoding="utf-8"))
 
 
 @torch.no_grad()
-def randomize(module: nn.Module) -> None:
+def randomize_parameters(module: nn.Module) -> None:
     for parameter in module.parameters():
         parameter.normal_(std=0.4)
 
 
-def random_block(**choices: Any) -> EncoderBlock:
+def make_random_block(**choices: Any) -> EncoderBlock:
     block = EncoderBlock(12, 3, **choices)
-    randomize(block)
+    randomize_parameters(block)
     return block
 
 
@@ -74,7 +74,7 @@ def test_block_hands_each_choice_to_its_layer() -> None:
 
 
 def test_encoder_runs_its_blocks_one_after_the_other() -> None:
-    encoder = Encoder(random_block() for _ in range(3))
+    encoder = Encoder(make_random_block() for _ in range(3))
     x = torch.randn(2, 7, 12)
     expected = x
     for block in encoder:
@@ -85,10 +85,10 @@ def test_encoder_runs_its_blocks_one_after_the_other() -> None:
     assert torch.equal(Encoder()(x), x)
 
 
-def _parameters_of(part: ast.stmt) -> list[str]:
+def _list_parameter_names(part: ast.stmt) -> list[str]:
     """Of a function or of a class's ``__init__``, without ``self``; none of a class that has not written one."""
     if isinstance(part, ast.ClassDef):
-        return next((_parameters_of(each) for each in part.body if getattr(each, "name", "") == "__init__"), [])
+        return next((_list_parameter_names(each) for each in part.body if getattr(each, "name", "") == "__init__"), [])
     return [each.arg for each in part.args.args if each.arg != "self"] if isinstance(part, ast.FunctionDef) else []
 
 
@@ -96,5 +96,5 @@ def _parameters_of(part: ast.stmt) -> list[str]:
 def test_a_part_takes_by_position_what_its_lesson_names(exercise: str) -> None:
     for part in ast.parse(STUBS[exercise]).body:
         if ours := getattr(vit_course, getattr(part, "name", ""), None):
-            parameters = _parameters_of(part)
+            parameters = _list_parameter_names(part)
             assert list(inspect.signature(ours).parameters)[: len(parameters)] == parameters

@@ -19,26 +19,26 @@ SOLUTIONS = Path(__file__).parents[2] / "solutions"
 CELL = re.compile(r'^# %% exercise="\w+"\n(.*?)(?=^# %%)', re.DOTALL | re.MULTILINE)
 
 
-def _of(text):
+def _parse_doctest(text):
     """The statements, however their lines are broken, and what they print."""
     examples = doctest.DocTestParser().get_examples(text)
     return [(ast.unparse(ast.parse(each.source)), each.want) for each in examples]
 
 
-def _in_the_lessons():
+def _read_lesson_doctests():
     """The doctest of every function and class in an exercise's cell, by its name."""
     cells = (cell for path in sorted(SOLUTIONS.glob("*.py")) for cell in CELL.findall(path.read_text("utf-8")))
     nodes = (
         node for cell in cells for node in ast.parse(cell).body if isinstance(node, ast.FunctionDef | ast.ClassDef)
     )
-    return {node.name: examples for node in nodes if (examples := _of(ast.get_docstring(node) or ""))}
+    return {node.name: examples for node in nodes if (examples := _parse_doctest(ast.get_docstring(node) or ""))}
 
 
 def test_the_examples_are_those_of_the_lessons():
-    lessons = _in_the_lessons()
+    lessons = _read_lesson_doctests()
     # a class's own exercises bring examples of their own into the process that imports them
     ours = {name for each in EXERCISES.values() for name in each.objects} & EXAMPLES.keys()
-    assert {name: _of(EXAMPLES[name]) for name in ours} == {name: lessons[name] for name in ours}
+    assert {name: _parse_doctest(EXAMPLES[name]) for name in ours} == {name: lessons[name] for name in ours}
 
 
 @pytest.mark.parametrize("exercise", [each.name for each in EXERCISES.values() if set(each.objects) <= set(EXAMPLES)])

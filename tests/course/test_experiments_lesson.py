@@ -22,7 +22,7 @@ CONFIGS = {
 }
 
 
-def build_with(model_class: type[torch.nn.Module]):
+def run_lessons_build(model_class: type[torch.nn.Module]):
     """Lesson 07's `build`, with the class that `own` gave."""
     (cell,) = [
         cell
@@ -37,7 +37,7 @@ def build_with(model_class: type[torch.nn.Module]):
 
 
 @pytest.fixture(scope="module")
-def my_vit() -> type[torch.nn.Module]:
+def vit_of_lesson_05() -> type[torch.nn.Module]:
     """The class that lesson 05's solution writes."""
     (made,) = load_right_objects(ROOT / "solutions" / "05_vit.py", ("VisionTransformer",), "vit_course")
     assert not issubclass(made, VisionTransformer)
@@ -45,10 +45,10 @@ def my_vit() -> type[torch.nn.Module]:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_the_experiments_train_the_student_s_own_class(my_vit, name):
+def test_the_experiments_train_the_student_s_own_class(vit_of_lesson_05, name):
     torch.manual_seed(0)
-    mine = build_with(my_vit)(CONFIGS[name]).eval()
-    assert type(mine) is my_vit
+    mine = run_lessons_build(vit_of_lesson_05)(CONFIGS[name]).eval()
+    assert type(mine) is vit_of_lesson_05
     theirs = VisionTransformer(CONFIGS[name]).eval()
     theirs.load_state_dict(mine.state_dict())
     images = torch.randn(2, 3, 32, 32)
@@ -61,9 +61,9 @@ def test_the_experiments_train_the_student_s_own_class(my_vit, name):
 
 
 @pytest.mark.parametrize("changes", [{"pooling": "mean"}, {"positions": "sinusoidal_2d"}])
-def test_an_option_that_it_lacks_is_the_course_s(my_vit, changes):
-    assert type(build_with(my_vit)(replace(BASE, **changes))) is VisionTransformer
+def test_an_option_that_it_lacks_is_the_course_s(vit_of_lesson_05, changes):
+    assert type(run_lessons_build(vit_of_lesson_05)(replace(BASE, **changes))) is VisionTransformer
 
 
 def test_where_none_is_kept_the_course_s_is_trained():
-    assert type(build_with(VisionTransformer)(CONFIGS["none"])) is VisionTransformer
+    assert type(run_lessons_build(VisionTransformer)(CONFIGS["none"])) is VisionTransformer

@@ -27,12 +27,12 @@ from vit_course.patches import patchify
 from vit_course.positions import sinusoidal_positions, sinusoidal_positions_2d
 
 
-def read_array(figure: Interactive, number: int) -> np.ndarray:
+def read_drawn_array(figure: Interactive, number: int) -> np.ndarray:
     """The array that the figure's axes of this number show."""
     return np.asarray(figure.figure.axes[number].images[0].get_array())
 
 
-def noise(*sizes: int) -> Tensor:
+def make_random_tensor(*sizes: int) -> Tensor:
     return torch.rand(*sizes, generator=torch.Generator().manual_seed(0))
 
 
@@ -42,14 +42,14 @@ def in_strips(images: Tensor, patch_size: int) -> Tensor:
 
 @pytest.mark.parametrize("patch_size", PATCH_SIZES)
 def test_patches_are_those_of_the_picture_and_the_token_the_one_of_the_pixel(patch_size):
-    picture = (255 * noise(3, SIDE, SIDE)).to(torch.uint8)
+    picture = (255 * make_random_tensor(3, SIDE, SIDE)).to(torch.uint8)
     figure = explore_patches(picture, patchify)
     figure.move(patch_size=patch_size, row=100, column=44)
     row, column = 100 // patch_size, 44 // patch_size
     token = row * (SIDE // patch_size) + column
-    assert np.abs(read_array(figure, 0) - picture.permute(1, 2, 0).numpy().astype(int)).max() <= 1
-    inside = read_array(figure, 0)[row * patch_size :, column * patch_size :][:patch_size, :patch_size]
-    assert np.array_equal(read_array(figure, 1), inside)
+    assert np.abs(read_drawn_array(figure, 0) - picture.permute(1, 2, 0).numpy().astype(int)).max() <= 1
+    inside = read_drawn_array(figure, 0)[row * patch_size :, column * patch_size :][:patch_size, :patch_size]
+    assert np.array_equal(read_drawn_array(figure, 1), inside)
     red, green, blue = (line.get_ydata() for line in figure.figure.axes[2].lines)
     assert np.allclose(np.concatenate([red, green, blue]), patchify(picture[None] / 255, patch_size)[0, token])
     assert f"lies in token {token}: patch row {row}, patch column {column}." in figure.sentence
@@ -57,8 +57,8 @@ def test_patches_are_those_of_the_picture_and_the_token_the_one_of_the_pixel(pat
 
 
 def test_a_wrong_patchify_makes_a_wrong_picture():
-    right, wrong = (explore_patches(noise(3, SIDE, SIDE), each) for each in (patchify, in_strips))
-    assert not np.array_equal(read_array(right, 0), read_array(wrong, 0))
+    right, wrong = (explore_patches(make_random_tensor(3, SIDE, SIDE), each) for each in (patchify, in_strips))
+    assert not np.array_equal(read_drawn_array(right, 0), read_drawn_array(wrong, 0))
 
 
 def unwritten(images: Tensor, patch_size: int) -> Any:
@@ -75,21 +75,21 @@ def unwritten(images: Tensor, patch_size: int) -> Any:
     ],
 )
 def test_a_patchify_that_fails_gets_a_sentence_and_no_traceback(wrong, words):
-    figure = explore_patches(noise(3, 300, 200), wrong)
+    figure = explore_patches(make_random_tensor(3, 300, 200), wrong)
     assert words in figure.sentence
     assert figure._repr_png_().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("sizes", [(3, 1, 1), (1, 8, 8), (3, 40, 500), (3, 500, 1), (3, SIDE, SIDE)])
 def test_a_picture_of_any_size_is_cut(sizes):
-    figure = explore_patches(noise(*sizes), patchify)
-    assert read_array(figure, 0).shape == (SIDE, SIDE, 3)
+    figure = explore_patches(make_random_tensor(*sizes), patchify)
+    assert read_drawn_array(figure, 0).shape == (SIDE, SIDE, 3)
     assert figure.sentence.startswith("Patches of 16")
 
 
 def test_what_is_no_picture_is_refused():
     with pytest.raises(ValueError, match="1 or 3 channels"):
-        explore_patches(noise(4, 8, 8), patchify)
+        explore_patches(make_random_tensor(4, 8, 8), patchify)
 
 
 def test_a_map_is_the_similarity_of_the_chosen_position():
@@ -99,7 +99,7 @@ def test_a_map_is_the_similarity_of_the_chosen_position():
     figure.move(row=2, column=1)
     for number, table in enumerate((tables["1-D"], tables["2-D"], learned[0, 1:])):
         expected = F.cosine_similarity(table, table[2 * 4 + 1], dim=-1)
-        assert np.allclose(read_array(figure, number).ravel(), expected, atol=1e-6)
+        assert np.allclose(read_drawn_array(figure, number).ravel(), expected, atol=1e-6)
         expected[2 * 4 + 1] = -1
         row, column = divmod(int(expected.argmax()), 4)
         assert f"{list(tables)[number]}: row {row}, column {column} ({expected.max():.2f})" in figure.sentence
@@ -130,19 +130,19 @@ def test_what_the_lesson_says_of_the_root_is_so():
         assert 0.15 < max(bar.get_height() for bar in figure.figure.axes[1].patches) < 0.35
 
 
-def controls_of(figure: Interactive) -> list[Any]:
+def list_controls(figure: Interactive) -> list[Any]:
     """The labeled controls of its widget."""
     return [getattr(each, "children", [each])[0] for each in figure.widget().children[0].children]
 
 
-def weights_of(tokens: int, depth: int = 3, num_heads: int = 2) -> list[Tensor]:
+def make_attention_weights(tokens: int, depth: int = 3, num_heads: int = 2) -> list[Tensor]:
     generator = torch.Generator().manual_seed(0)
     return [torch.randn(1, num_heads, tokens, tokens, generator=generator).softmax(dim=-1) for _ in range(depth)]
 
 
-def light(figure: Interactive) -> np.ndarray:
+def measure_patch_brightness(figure: Interactive) -> np.ndarray:
     """Return how bright each of 2 x 3 patches of a black picture is, the brightest 1."""
-    image = read_array(figure, 1).astype(float)[..., 0]
+    image = read_drawn_array(figure, 1).astype(float)[..., 0]
     dim = image.reshape(2, image.shape[0] // 2, 3, image.shape[1] // 3).mean(axis=(1, 3))
     return (dim - 25.5) / (dim.max() - 25.5)
 
@@ -151,29 +151,31 @@ def light(figure: Interactive) -> np.ndarray:
 @pytest.mark.parametrize("head", [MEAN, 1])
 @pytest.mark.parametrize("share", [0, 50, 100])
 def test_the_light_is_that_of_the_query_block_head_and_share(class_tokens, head, share):
-    weights = weights_of(6 + class_tokens)
+    weights = make_attention_weights(6 + class_tokens)
     figure = explore_attention(torch.zeros(3, 8, 12), weights, (2, 3), attention_rollout)
     figure.move(row=1, column=2, block=1, head=head, share=share)
     raw = weights[1][0].mean(dim=0) if head == MEAN else weights[1][0, head]
     rolled = attention_rollout(weights[:2])[0]
     looks = ((1 - share / 100) * raw + share / 100 * rolled)[class_tokens + 5, class_tokens:]
-    assert np.allclose(light(figure).ravel(), looks / looks.max(), atol=0.02)
+    assert np.allclose(measure_patch_brightness(figure).ravel(), looks / looks.max(), atol=0.02)
     row, column = divmod(int(looks.argmax()), 3)
     assert figure.sentence.startswith("Query patch row 1, column 2; ")
     assert figure.sentence.endswith(f"It looks most at row {row}, column {column} ({looks.max():.2f}).")
 
 
 def test_the_class_token_can_ask_where_there_is_one():
-    weights = weights_of(7)
+    weights = make_attention_weights(7)
     figure = explore_attention(torch.zeros(3, 8, 12), weights, (2, 3), attention_rollout)
     figure.move(query="class token", block=0)
     looks = weights[0][0].mean(dim=0)[0, 1:]
-    assert np.allclose(light(figure).ravel(), looks / looks.max(), atol=0.02)
+    assert np.allclose(measure_patch_brightness(figure).ravel(), looks / looks.max(), atol=0.02)
     assert figure.sentence.startswith("Query: the class token; block 0")
-    query, row, *_ = controls_of(figure)
+    query, row, *_ = list_controls(figure)
     assert [label for label, _ in query.options] == ["patch", "class token"]
     assert row.disabled
-    query, row, *_ = controls_of(explore_attention(torch.zeros(3, 8, 12), weights_of(6), (2, 3), attention_rollout))
+    query, row, *_ = list_controls(
+        explore_attention(torch.zeros(3, 8, 12), make_attention_weights(6), (2, 3), attention_rollout)
+    )
     assert [label for label, _ in query.options] == ["patch"]
     assert not row.disabled
 
@@ -182,7 +184,7 @@ def test_the_class_token_can_ask_where_there_is_one():
     ("rollout", "words"), [(unwritten, "TypeError"), (lambda weights: weights[0], "rollout gave (1, 2, 6, 6)")]
 )
 def test_a_wrong_rollout_gets_a_sentence_and_raw_attention_stays(rollout, words):
-    figure = explore_attention(torch.zeros(3, 8, 12), weights_of(6), (2, 3), rollout)
+    figure = explore_attention(torch.zeros(3, 8, 12), make_attention_weights(6), (2, 3), rollout)
     assert "It looks most at" in figure.sentence
     figure.move(share=100)
     assert words in figure.sentence
@@ -194,8 +196,8 @@ def test_a_wrong_rollout_gets_a_sentence_and_raw_attention_stays(rollout, words)
     ("weights", "words"),
     [
         ([], "no block"),
-        (weights_of(9), r"block 0 are \(1, 2, 9, 9\); for a grid of 2 x 3 patches"),
-        ([each[0] for each in weights_of(6)], r"block 0 are \(2, 6, 6\)"),
+        (make_attention_weights(9), r"block 0 are \(1, 2, 9, 9\); for a grid of 2 x 3 patches"),
+        ([each[0] for each in make_attention_weights(6)], r"block 0 are \(2, 6, 6\)"),
     ],
 )
 def test_weights_that_do_not_fit_are_refused(weights, words):
@@ -204,7 +206,7 @@ def test_weights_that_do_not_fit_are_refused(weights, words):
 
 
 def test_blocks_may_have_different_numbers_of_heads():
-    weights = [weights_of(6, 1, heads)[0] for heads in (1, 4)]
+    weights = [make_attention_weights(6, 1, heads)[0] for heads in (1, 4)]
     figure = explore_attention(torch.zeros(3, 8, 12), weights, (2, 3), attention_rollout)
     figure.move(head=3, block=0)
     assert "It looks most at" in figure.sentence

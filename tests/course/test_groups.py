@@ -9,22 +9,26 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.conftest import LONG, PARTS, group_of, pytest_collection_modifyitems
+from tests.conftest import LONG, PARTS, name_group_of_test, pytest_collection_modifyitems
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_an_exercise_is_a_group_whatever_the_file():
-    first = group_of("tests/course/test_checks.py::test_a_misconception_fails_and_is_named[patchify-column order]")
-    assert (
-        first == group_of("tests/proof/test_mutants.py::test_every_mutant_is_caught_or_listed[patchify]") == "patchify"
+    first = name_group_of_test(
+        "tests/course/test_checks.py::test_a_misconception_fails_and_is_named[patchify-column order]"
     )
-    assert first != group_of("tests/proof/test_mutants.py::test_every_mutant_is_caught_or_listed[unpatchify]")
+    assert (
+        first
+        == name_group_of_test("tests/proof/test_mutants.py::test_every_mutant_is_caught_or_listed[patchify]")
+        == "patchify"
+    )
+    assert first != name_group_of_test("tests/proof/test_mutants.py::test_every_mutant_is_caught_or_listed[unpatchify]")
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_a_long_file_is_divided(name):
-    groups = {group_of(f"tests/e2e/{name}.py::test_it[{number}]") for number in range(40)}
+    groups = {name_group_of_test(f"tests/e2e/{name}.py::test_it[{number}]") for number in range(40)}
     assert len(groups) == PARTS[name]
 
 
@@ -44,19 +48,23 @@ def test_xdist_keeps_a_group_in_one_process():
     processes = defaultdict(set)
     for line in done.stdout.splitlines():
         if line.startswith("[gw"):
-            processes[group_of(line.partition(" PASSED ")[2])].add(line[:5])
+            processes[name_group_of_test(line.partition(" PASSED ")[2])].add(line[:5])
     assert len(processes) == len(files)
     assert all(len(each) == 1 for each in processes.values()), processes
 
 
 def test_roads_come_first_then_long_files_and_proofs_only_where_they_are_asked_for():
-    def item(name, *marks, path="kit/test_files.py"):
+    def make_test_item(name, *marks, path="kit/test_files.py"):
         return SimpleNamespace(nodeid=name, path=Path(path), get_closest_marker=dict.fromkeys(marks, 1).get)
 
-    every = [item("test_a"), item("test_b", "proof"), item("test_c", path="test_policy.py")]
-    every.append(item("test_d", path="journeys/test_class.py"))
+    every = [
+        make_test_item("test_a"),
+        make_test_item("test_b", "proof"),
+        make_test_item("test_c", path="test_policy.py"),
+    ]
+    every.append(make_test_item("test_d", path="journeys/test_class.py"))
 
-    def run(**asked):
+    def select_tests(**asked):
         left_out = []
         config = SimpleNamespace(
             getoption=lambda name: asked.get(name.strip("-")),
@@ -66,8 +74,8 @@ def test_roads_come_first_then_long_files_and_proofs_only_where_they_are_asked_f
         pytest_collection_modifyitems(config, left)
         return [each.nodeid for each in left], [each.nodeid for each in left_out]
 
-    assert run() == (["test_d", "test_c", "test_a"], ["test_b"])
-    assert run(all=True) == run(m="proof") == (["test_d", "test_c", "test_a", "test_b"], [])
+    assert select_tests() == (["test_d", "test_c", "test_a"], ["test_b"])
+    assert select_tests(all=True) == select_tests(m="proof") == (["test_d", "test_c", "test_a", "test_b"], [])
 
 
 def test_every_long_file_is_there():

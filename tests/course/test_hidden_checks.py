@@ -24,7 +24,13 @@ from exercise_kit.hidden_checks import checks as hidden
 from exercise_kit.hidden_checks.checks import make_reference_student
 from exercise_kit.judge.graded_report import make_graded_report
 from exercise_kit.judge.scoring import compute_fraction, score_checks
-from tests.course.test_checks import EACH_EXERCISE, FIRST_SCREEN, checked_as, choose_mistakes, right_variants_of
+from tests.course.test_checks import (
+    EACH_EXERCISE,
+    FIRST_SCREEN,
+    choose_mistakes,
+    find_owner_of_checks,
+    right_variants_of,
+)
 from tests.course.unlisted_answers import UNLISTED
 from tests.our_hidden_checks import hidden_checks
 from tests.outline import POINTS
@@ -36,7 +42,7 @@ KEYS = (b"one submission", b"another one")
 
 
 @cache
-def outcomes_of(exercise, objects, key):
+def run_hidden_checks(exercise, objects, key):
     """Return what every hidden check of an exercise finds about an answer."""
     names = EXERCISES[exercise].objects
     return tuple(hidden_checks().run(exercise, lambda: Student(dict(zip(names, objects, strict=True))), key))
@@ -46,13 +52,13 @@ def make_observer(exercise, key):
     """Ask what a misconception does in a check, as ``Replays`` in grading would find it, but once for all tests."""
 
     def observe(wrong, name):
-        outcome = next(each for each in outcomes_of(exercise, wrong.objects, key) if each.check.name == name)
+        outcome = next(each for each in run_hidden_checks(exercise, wrong.objects, key) if each.check.name == name)
         return outcome.result.verdict == Verdict.FAIL, outcome.record
 
     return observe
 
 
-def summary(outcomes):
+def summarize_outcomes(outcomes):
     """Everything that was found, to be read when a test fails."""
     return "\n".join(f"{each.check.name}: {each.result.verdict} {each.result.message}\n{each.log}" for each in outcomes)
 
@@ -60,11 +66,11 @@ def summary(outcomes):
 @EACH_EXERCISE
 def test_a_right_variant_passes(exercise):
     for objects, key in product(right_variants_of(exercise), KEYS):
-        outcomes = outcomes_of(exercise, objects, key)
+        outcomes = run_hidden_checks(exercise, objects, key)
         # a right answer may look at numbers, which another device than the CPU does not have here
         undecided = {each.result.seen for each in outcomes if each.result.verdict == Verdict.UNDECIDED}
-        assert all("GPU could show" in words for words in undecided), summary(outcomes)
-        assert compute_fraction(exercise, outcomes) == 1, summary(outcomes)
+        assert all("GPU could show" in words for words in undecided), summarize_outcomes(outcomes)
+        assert compute_fraction(exercise, outcomes) == 1, summarize_outcomes(outcomes)
 
 
 @EACH_EXERCISE
@@ -76,17 +82,17 @@ def test_a_misconception_fails_and_is_named(exercise):
 
 def problem_with(exercise, wrong, key):
     """Why a known mistake is not graded as it has to be; None where it fails and is named."""
-    outcomes = outcomes_of(exercise, wrong.objects, key)
+    outcomes = run_hidden_checks(exercise, wrong.objects, key)
     if not any(each.result.verdict == Verdict.FAIL for each in outcomes) or compute_fraction(exercise, outcomes) == 1:
         return f"every check passes {wrong.name}"
     if any(each.log for each in outcomes):
-        return f"a check breaks with {wrong.name}\n{summary(outcomes)}"
+        return f"a check breaks with {wrong.name}\n{summarize_outcomes(outcomes)}"
     results = name_failures(EXERCISES[exercise], outcomes, make_observer(exercise, key))
     named = {cause.name for each in results for cause in each.result.causes}
-    return None if wrong.name in named else f"{wrong.name}: named {named or 'nothing'}\n{summary(outcomes)}"
+    return None if wrong.name in named else f"{wrong.name}: named {named or 'nothing'}\n{summarize_outcomes(outcomes)}"
 
 
-def first_causes(report):
+def list_first_causes(report):
     """The names of the mistakes with which a report begins."""
     (first, *_), _ = group_by_cause(report.results)
     return list(first.first.pages())
@@ -97,13 +103,15 @@ def first_causes(report):
 def test_grading_tells_of_a_misconception_what_check_tells(exercise):
     known = EXERCISES[exercise]
     for wrong in choose_mistakes(known):
-        outcomes = name_failures(known, outcomes_of(exercise, wrong.objects, KEYS[0]), make_observer(exercise, KEYS[0]))
+        outcomes = name_failures(
+            known, run_hidden_checks(exercise, wrong.objects, KEYS[0]), make_observer(exercise, KEYS[0])
+        )
         graded = make_graded_report(score_checks(exercise, 10.0, outcomes))
         (first, *_), _ = group_by_cause(graded.results)
         (of_check, *_), _ = group_by_cause(make_report(known, wrong.objects).results)
-        if len(first_causes(graded)) == 1:  # a check that tells two apart may be asked behind one that fails
+        if len(list_first_causes(graded)) == 1:  # a check that tells two apart may be asked behind one that fails
             assert first.first.parts()["Likely cause"] == of_check.first.parts()["Likely cause"], render_text(graded)
-        assert of_check.first.misconception in first_causes(graded), render_text(graded)
+        assert of_check.first.misconception in list_first_causes(graded), render_text(graded)
         failed = {each.name for each in graded.results if each.verdict == "fail"}  # the others wait, or pass there
         assert first.first.name == f"test_{of_check.first.name}" or f"test_{of_check.first.name}" not in failed
         alone = replace(graded, results=(first.first, *first.same, *first.waiting))
@@ -115,7 +123,7 @@ def test_grading_tells_of_a_misconception_what_check_tells(exercise):
 @EACH_EXERCISE
 @pytest.mark.proof
 def test_every_check_is_failed_by_a_misconception(exercise):
-    first = checked_as(EXERCISES[exercise]).name
+    first = find_owner_of_checks(EXERCISES[exercise]).name
     if first != exercise:  # then they are that exercise's, which are failed there
         functions = [{each.function for each in hidden_checks().exercises()[name]} for name in (exercise, first)]
         assert functions[0] <= functions[1]
@@ -123,7 +131,7 @@ def test_every_check_is_failed_by_a_misconception(exercise):
     failed = {
         each.check.name
         for wrong in EXERCISES[exercise].misconceptions
-        for each in outcomes_of(exercise, wrong.objects, KEYS[0])
+        for each in run_hidden_checks(exercise, wrong.objects, KEYS[0])
         if each.result.verdict == Verdict.FAIL
     }
     # what no known mistake fails has a wrong answer of its own, which tests/course/test_unlisted_answers.py asks
@@ -156,12 +164,12 @@ def test_every_check_draws_afresh(exercise, monkeypatch):
         assert any(not torch.equal(generator.get_state(), before) for generator, before in made), check.name
 
 
-def zero(value):
+def fill_with_zeros(value):
     """The same shapes and kinds, and nothing in them."""
     if isinstance(value, Tensor):
         return torch.zeros_like(value)
     if isinstance(value, tuple):
-        return tuple(zero(each) for each in value)
+        return tuple(fill_with_zeros(each) for each in value)
     if isinstance(value, nn.Module):
         for parameter in value.parameters():
             nn.init.zeros_(parameter)
@@ -173,11 +181,11 @@ def zero(value):
 TRAINS = {"train_one_epoch": 0.0, "fix_training": 0.0}
 
 
-def worthless(right):
+def make_worthless_answers(right):
     """Answers that have the right shape, or none at all, and were computed by nobody."""
 
     def zeros(*inputs):
-        return TRAINS[right.__name__] if right.__name__ in TRAINS else zero(right(*inputs))
+        return TRAINS[right.__name__] if right.__name__ in TRAINS else fill_with_zeros(right(*inputs))
 
     def ones(*inputs):
         value = zeros(*inputs)
@@ -198,7 +206,7 @@ def worthless(right):
     return [zeros, ones, first_input, nothing, refuses, unwritten]
 
 
-def worthless_stoppers(_):
+def make_worthless_stoppers(_):
     """Classes that keep a story's losses and say the same to all of them, or nothing."""
 
     class Refuses:
@@ -213,7 +221,7 @@ def worthless_stoppers(_):
         def __init__(self, patience):
             pass
 
-    def saying(answer):
+    def make_stopper_that_says(answer):
         class Says(Empty):
             best, bad_epochs = float("inf"), 0
 
@@ -223,13 +231,21 @@ def worthless_stoppers(_):
 
         return Says
 
-    return [Refuses, Unwritten, Empty, saying(True), saying(False), saying(None), saying(0)]
+    return [
+        Refuses,
+        Unwritten,
+        Empty,
+        make_stopper_that_says(True),
+        make_stopper_that_says(False),
+        make_stopper_that_says(None),
+        make_stopper_that_says(0),
+    ]
 
 
-def worthless_classes(right):
+def make_worthless_classes(right):
     class Zeros(right):
         def forward(self, *inputs, **options):
-            return zero(super().forward(*inputs, **options))
+            return fill_with_zeros(super().forward(*inputs, **options))
 
     class Input(right):
         def forward(self, x, *_, **options):
@@ -259,11 +275,11 @@ def worthless_classes(right):
 def test_a_worthless_answer_earns_nothing(exercise):
     """A shape, a refusal of everything, an input given back: none of it is worth a point."""
     right = REFERENCE[exercise]
-    kind = worthless_classes if EXERCISES[exercise].is_class else worthless
-    kind = worthless_stoppers if exercise == "EarlyStopping" else kind
+    kind = make_worthless_classes if EXERCISES[exercise].is_class else make_worthless_answers
+    kind = make_worthless_stoppers if exercise == "EarlyStopping" else kind
     for objects in zip(*map(kind, right), strict=True):
-        outcomes = outcomes_of(exercise, objects, KEYS[0])
-        assert compute_fraction(exercise, outcomes) == 0, f"{objects[0].__name__}\n{summary(outcomes)}"
+        outcomes = run_hidden_checks(exercise, objects, KEYS[0])
+        assert compute_fraction(exercise, outcomes) == 0, f"{objects[0].__name__}\n{summarize_outcomes(outcomes)}"
         report = engine.check(exercise, *objects)
         assert report.fraction == 0, f"{objects[0].__name__}\n{report}"
 

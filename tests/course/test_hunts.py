@@ -8,7 +8,7 @@ import pytest
 from exercise_kit.engine import check
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided, Verdict
-from tests.course.test_checks import checked_as
+from tests.course.test_checks import find_owner_of_checks
 from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.hunts import hunt
@@ -27,12 +27,12 @@ STORIES = {
 LESSONS = sorted(path.stem for path in (Path(__file__).parents[2] / "solutions").glob("*.py"))
 
 
-def program(name, *bugs):
+def make_program(name, *bugs):
     ground = list_hunting_grounds()[name]
     return Suspect(name, "under test", ground.text(bugs), ground.defines, len(bugs)).program
 
 
-def student(name, made):
+def make_student(name, made):
     return Student({EXERCISES[name].objects[0]: made})
 
 
@@ -40,7 +40,7 @@ def fails_a_public_check(name, made):
     """Say whether one of the exercise's checks is failed; the others are not run."""
     for each in EXERCISES[name].checks:
         try:
-            each.ask(student(name, made))
+            each.ask(make_student(name, made))
         except Failure:
             return True
         except Undecided:
@@ -58,10 +58,10 @@ def test_every_lesson_has_a_ground():
 
 @EACH_GROUND
 def test_a_ground_without_bugs_passes_every_check(name):
-    made = program(name)
+    made = make_program(name)
     report = check(name, made)
     assert report.passed, str(report)
-    for outcome in hidden_checks().run(name, lambda: student(name, made), KEY):
+    for outcome in hidden_checks().run(name, lambda: make_student(name, made), KEY):
         assert outcome.result.verdict == Verdict.PASS, f"{outcome.check.name}: {outcome.result.message}\n{outcome.log}"
 
 
@@ -81,7 +81,7 @@ def test_the_stories_are_in_the_library():
 @EACH_GROUND
 def test_a_bug_is_a_known_mistake_of_the_exercise_itself_under_another_name(name):
     """So what test_checks.py and test_hidden_checks.py prove of a mistake holds here: it fails, and is named alone."""
-    assert checked_as(EXERCISES[name]) is EXERCISES[name], "all of its mistakes are tried there"
+    assert find_owner_of_checks(EXERCISES[name]) is EXERCISES[name], "all of its mistakes are tried there"
     ground = list_hunting_grounds()[name]
     assert ground.program is EXERCISES[name].program
     known = {wrong.name: wrong for wrong in EXERCISES[name].misconceptions}
@@ -93,7 +93,9 @@ def test_a_bug_is_a_known_mistake_of_the_exercise_itself_under_another_name(name
 def test_two_bugs_at_once_run_and_fail(name):
     apart = [pair for pair in combinations(list_hunting_grounds()[name].bugs, 2) if not pair[0].touches(pair[1])]
     assert apart
-    innocent = [[bug.name for bug in pair] for pair in apart if not fails_a_public_check(name, program(name, *pair))]
+    innocent = [
+        [bug.name for bug in pair] for pair in apart if not fails_a_public_check(name, make_program(name, *pair))
+    ]
     assert innocent == []
 
 

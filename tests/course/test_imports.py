@@ -22,7 +22,7 @@ from vit_course.exercises.catalog import EXERCISES
 PACKAGE, KIT = Path(vit_course.__file__).parent, Path(exercise_kit.__file__).parent
 
 
-def modules_of(package: Path) -> dict[str, Path]:
+def list_modules(package: Path) -> dict[str, Path]:
     """Dotted names inside the package ("vit", "checks.compare", "checks" for its __init__) and their files."""
     found = {}
     for path in sorted(package.rglob("*.py")):
@@ -31,16 +31,16 @@ def modules_of(package: Path) -> dict[str, Path]:
     return found
 
 
-def statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+def iterate_imports(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
     """Every import, in functions too, but not those that only a type checker sees."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import | ast.ImportFrom):
             yield child
         elif isinstance(child, ast.If) and ast.unparse(child.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             for other in child.orelse:
-                yield from statements(other)
+                yield from iterate_imports(other)
         else:
-            yield from statements(child)
+            yield from iterate_imports(child)
 
 
 def test_the_contracts_on_imports_are_kept() -> None:
@@ -55,7 +55,7 @@ _NAMES = {part for each in EXERCISES.values() for part in (each.name, *each.obje
 OURS = re.compile(rf"(?i:patchify|cifar|vision transformer)|\bViTs?\b|(?<!\w)(?:{'|'.join(sorted(_NAMES))})(?!\w)")
 
 
-def about_ours(folder: Path) -> list[str]:
+def find_lines_about_course(folder: Path) -> list[str]:
     """The lines of a folder's modules and templates that tell of our course."""
     texts = [path for path in sorted(folder.rglob("*")) if path.suffix not in (".pyc", ".png") and path.is_file()]
     lines = ((path, *line) for path in texts for line in enumerate(path.read_text("utf-8").splitlines(), 1))
@@ -69,7 +69,7 @@ def test_no_word_of_the_kit_is_about_our_course() -> None:
     it the command that a message shows, the extras to install, the variables of the environment and the folders that
     classes made long ago have; and a course that the operator does not name has to be called by some name.
     """
-    assert about_ours(KIT) == []
+    assert find_lines_about_course(KIT) == []
 
 
 def test_the_reference_imports_nothing_of_the_kit() -> None:
@@ -78,10 +78,10 @@ def test_the_reference_imports_nothing_of_the_kit() -> None:
         assert "exercise_kit" not in (PACKAGE / f"{name}.py").read_text("utf-8"), name
 
 
-def not_public(tree: ast.Module) -> list[str]:
+def find_imports_not_public(tree: ast.Module) -> list[str]:
     """Return what is imported of ours from a module without ``__all__``, or is not in it."""
     found = []
-    for statement in statements(tree):
+    for statement in iterate_imports(tree):
         home = statement.module if isinstance(statement, ast.ImportFrom) else None
         names = [alias.name for alias in statement.names]
         if (home or names[0]).split(".")[0] in ("vit_course", "exercise_kit"):
@@ -93,14 +93,14 @@ def not_public(tree: ast.Module) -> list[str]:
 @pytest.mark.parametrize("lesson", sorted((PACKAGE.parent / "solutions").glob("[0-9]*.py")), ids=lambda path: path.stem)
 def test_a_lesson_imports_public_names_alone(lesson: Path) -> None:
     """What students see and copy: a module that says in ``__all__`` what it offers, and a name that stands there."""
-    assert not_public(ast.parse(lesson.read_text("utf-8"))) == []
+    assert find_imports_not_public(ast.parse(lesson.read_text("utf-8"))) == []
 
 
-def arrows_in(root: str, modules: dict[str, Path]) -> Iterator[tuple[str, str]]:
+def iterate_module_imports(root: str, modules: dict[str, Path]) -> Iterator[tuple[str, str]]:
     """Each module with each other one of its package that it imports, at its top or in a function."""
     for name, path in modules.items():
         here = [root, *name.split(".")] if name else [root]
-        for statement in statements(ast.parse(path.read_text("utf-8"))):
+        for statement in iterate_imports(ast.parse(path.read_text("utf-8"))):
             base = [statement.module or ""] if isinstance(statement, ast.ImportFrom) else []
             if base and statement.level:
                 base = [*here[: len(here) - statement.level + (path.name == "__init__.py")], *filter(None, base)]
@@ -113,7 +113,7 @@ def arrows_in(root: str, modules: dict[str, Path]) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("package", [exercise_kit, vit_course], ids=["kit", "course"])
 def test_no_more_than_two_modules_import_each_other_in_a_circle(package):
-    modules = modules_of(Path(package.__file__).parent)
-    graph = networkx.DiGraph(arrows_in(package.__name__, modules))
+    modules = list_modules(Path(package.__file__).parent)
+    graph = networkx.DiGraph(iterate_module_imports(package.__name__, modules))
     assert graph.number_of_edges() > 100
     assert [each for each in networkx.strongly_connected_components(graph) if len(each) > 2] == []

@@ -14,7 +14,7 @@ from vit_course.exercises.l04_block.is_layer_norm import suspects as of_layer_no
 from vit_course.exercises.l10_modern.is_rotary import suspects as of_rotary
 
 
-def without_name(function):
+def hide_name_of_function(function):
     return lambda x: function(x)
 
 
@@ -30,12 +30,12 @@ LINE_UP = LineUp(
         ),
         "power": lambda probe: [Suspect("squares its input", lambda x: x * x)],
     },
-    without_name,
+    hide_name_of_function,
 )
 SECRET, SHOWING = Probe(0), Probe(0, is_secret=False)
 
 
-def student(answer):
+def make_student(answer):
     return Student({"is_double": answer})
 
 
@@ -44,7 +44,7 @@ def is_double(function):
 
 
 def test_a_right_test_passes():
-    asked = student(is_double)
+    asked = make_student(is_double)
     LINE_UP.expect_right_passes(asked, SHOWING)
     for probe in (SHOWING, SECRET):
         LINE_UP.expect_family_is_caught(asked, probe, "factor", "")
@@ -52,7 +52,7 @@ def test_a_right_test_passes():
 
 
 def test_grading_asks_about_others_too():
-    wants_five = student(lambda function: function(3.0) in (5.0, 6.0))
+    wants_five = make_student(lambda function: function(3.0) in (5.0, 6.0))
     LINE_UP.expect_family_is_caught(wants_five, SHOWING, "factor", "")
     with pytest.raises(Failure, match="is True for a double that adds two"):
         LINE_UP.expect_family_is_caught(wants_five, SECRET, "factor", "")
@@ -61,13 +61,13 @@ def test_grading_asks_about_others_too():
 def test_an_impostor_that_slips_through_is_told_by_what_it_does():
     with pytest.raises(Failure, match=r"is_double\(double\) is True for a double that squares its input") as caught:
         LINE_UP.expect_family_is_caught(
-            student(lambda function: function(2.0) == 4.0), SHOWING, "power", "Which number?"
+            make_student(lambda function: function(2.0) == 4.0), SHOWING, "power", "Which number?"
         )
     assert (caught.value.expected, caught.value.look) == ("False", "Which number?")
 
 
 def test_a_refusal_is_told_by_how_often_it_came():
-    refuses = student(lambda function: bool(torch.rand(()) < 0.5) and is_double(function))
+    refuses = make_student(lambda function: bool(torch.rand(()) < 0.5) and is_double(function))
     with pytest.raises(Failure) as caught:
         LINE_UP.expect_right_passes(refuses, SHOWING)
     assert re.search(r"is right: it doubles its input, in [12] of 3 tries$", caught.value.seen)
@@ -77,7 +77,7 @@ def test_a_refusal_is_told_by_how_often_it_came():
     ("answer", "seen"), [(None, "gives None"), (torch.ones(2), "gives a Tensor"), ("yes", "gives a str")], ids=str
 )
 def test_what_is_neither_true_nor_false_is_told(answer, seen):
-    asked = student(lambda function: answer)
+    asked = make_student(lambda function: answer)
     for ask in (
         lambda: LINE_UP.expect_right_passes(asked, SHOWING),
         lambda: LINE_UP.expect_family_is_caught(asked, SECRET, "factor", ""),
@@ -88,43 +88,43 @@ def test_what_is_neither_true_nor_false_is_told(answer, seen):
 
 
 def test_a_test_that_raises_is_asked_to_answer():
-    def asserts(function):
+    def assert_is_double(function):
         assert is_double(function)
         return True
 
     with pytest.raises(Failure) as caught:
-        LINE_UP.expect_family_is_caught(student(asserts), SECRET, "power", "")
+        LINE_UP.expect_family_is_caught(make_student(assert_is_double), SECRET, "power", "")
     assert "it was asked about a double that squares its input" in caught.value.seen
     assert "is_double should still answer" in caught.value.look
 
 
 @pytest.fixture(params=[of_attention, of_layer_norm, of_rotary], ids=lambda each: each.__name__.split(".")[-2])
-def table(request):
+def lineup(request):
     """The suspects of an exercise."""
     return request.param.LINE_UP
 
 
-def test_grading_asks_about_every_suspect(table, monkeypatch):
+def test_grading_asks_about_every_suspect(lineup, monkeypatch):
     asked = []
     monkeypatch.setattr(
         LineUp, "_ask_about_suspect", lambda self, student, suspect, *_: asked.append(suspect.described)
     )
-    every = {each.described for each in (*table.right, *table.more_right)}
-    for name, draw in table.wrong.items():
-        table.expect_family_is_caught(None, Probe(0), name, "")
+    every = {each.described for each in (*lineup.right, *lineup.more_right)}
+    for name, draw in lineup.wrong.items():
+        lineup.expect_family_is_caught(None, Probe(0), name, "")
         every |= {each.described for each in draw(Probe(0))}
     assert set(asked) == every
 
 
-def test_grading_asks_about_all_that_check_does_and_more(table):
-    shown, graded = ([len(draw(probe)) for draw in table.wrong.values()] for probe in (SHOWING, SECRET))
+def test_grading_asks_about_all_that_check_does_and_more(lineup):
+    shown, graded = ([len(draw(probe)) for draw in lineup.wrong.values()] for probe in (SHOWING, SECRET))
     assert all(few <= many for few, many in zip(shown, graded, strict=True))
     assert sum(graded) >= 1.5 * sum(shown)
-    assert table.more_right
+    assert lineup.more_right
 
 
 @pytest.mark.parametrize("probe", [SECRET, SHOWING], ids=["secret", "shown"])
-def test_a_suspect_is_written_once(table, probe):
-    wrong = [each.described for draw in table.wrong.values() for each in draw(probe)]
-    every = [*wrong, *(each.described for each in (*table.right, *table.more_right))]
+def test_a_suspect_is_written_once(lineup, probe):
+    wrong = [each.described for draw in lineup.wrong.values() for each in draw(probe)]
+    every = [*wrong, *(each.described for each in (*lineup.right, *lineup.more_right))]
     assert len(every) == len(set(every))

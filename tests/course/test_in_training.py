@@ -94,11 +94,13 @@ def test_what_the_benchmark_has_decided_is_told():
         for wrong in exercise.misconceptions
         if wrong.effect.kind == InTraining.UNMEASURED
     }
-    decided = trained | {key for key in found["not_trained"] if _stands_for(key, found) not in found["not_run_yet"]}
+    decided = trained | {
+        key for key in found["not_trained"] if _find_equivalent_mistake(key, found) not in found["not_run_yet"]
+    }
     assert not unmeasured & decided
 
 
-def _stands_for(key, found):
+def _find_equivalent_mistake(key, found):
     return found["not_trained"][key].removeprefix("same logits and gradients as ")
 
 

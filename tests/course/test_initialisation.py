@@ -15,14 +15,14 @@ from vit_course.positions import sinusoidal_positions
 from vit_course.pretrained import from_torchvision
 from vit_course.vit import VisionTransformer
 
-pytestmark = pytest.mark.usefixtures("seeded")
+pytestmark = pytest.mark.usefixtures("seed_torch")
 # A standard deviation of n values is known to 1 / √(2n): 6 % of 128, 0.6 % of 16,384.
 WIDE = ViTConfig(
     image_size=32, patch_size=8, embed_dim=128, depth=2, num_heads=4, num_classes=7, representation_size=96
 )
 
 
-def initialise(**changes: Any) -> VisionTransformer:
+def build_seeded_vit(**changes: Any) -> VisionTransformer:
     torch.manual_seed(0)
     return VisionTransformer(replace(WIDE, **changes))
 
@@ -34,7 +34,7 @@ def assert_uniform(tensor: Tensor, bound: float) -> None:
 
 @pytest.mark.parametrize("kind", ["linear", "convolution"])
 def test_paper_initialisation(kind: Any) -> None:
-    model = initialise(initialisation="paper", patch_embedding=kind)
+    model = build_seeded_vit(initialisation="paper", patch_embedding=kind)
     for block in model.blocks:
         for part in (*block.attention.qkv.weight.chunk(3), block.attention.projection.weight):
             assert_uniform(part, math.sqrt(6 / (128 + 128)))
@@ -54,7 +54,7 @@ def test_paper_initialisation(kind: Any) -> None:
 
 
 def test_a_head_of_one_linear_starts_at_zero() -> None:
-    head = initialise(representation_size=None).head
+    head = build_seeded_vit(representation_size=None).head
     assert not head.weight.any()
     assert not head.bias.any()
 
@@ -65,7 +65,7 @@ def test_torchvision_initialisation_is_that_of_torchvision() -> None:
     torch.manual_seed(1)
     theirs = TorchvisionTransformer(32, 8, 2, 4, 128, 512, num_classes=7, representation_size=96)
     expected = from_torchvision(theirs.state_dict())
-    ours = initialise(initialisation="torchvision", patch_embedding="convolution").state_dict()
+    ours = build_seeded_vit(initialisation="torchvision", patch_embedding="convolution").state_dict()
     assert ours.keys() == expected.keys()
     for name, tensor in ours.items():
         std = expected[name].std().item()
@@ -75,14 +75,14 @@ def test_torchvision_initialisation_is_that_of_torchvision() -> None:
 
 
 def test_torchvision_initialisation_has_the_bounds_of_torchvision() -> None:
-    for block in initialise(initialisation="torchvision").blocks:
+    for block in build_seeded_vit(initialisation="torchvision").blocks:
         assert_uniform(block.attention.qkv.weight, math.sqrt(6 / (128 + 3 * 128)))
         assert_uniform(block.attention.projection.weight, math.sqrt(1 / 128))
         assert not block.attention.projection.bias.any()
 
 
 def test_truncated_normal_initialisation() -> None:
-    model = initialise(initialisation="truncated_normal", patch_embedding="convolution")
+    model = build_seeded_vit(initialisation="truncated_normal", patch_embedding="convolution")
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
             assert not parameter.any(), name
@@ -96,18 +96,18 @@ def test_truncated_normal_initialisation() -> None:
 
 @pytest.mark.parametrize("initialisation", ["paper", "torchvision", "truncated_normal"])
 def test_position_std_is_heeded_and_tables_of_sines_are_kept(initialisation: Any) -> None:
-    positions = initialise(initialisation=initialisation, position_std=0.5).positions
+    positions = build_seeded_vit(initialisation=initialisation, position_std=0.5).positions
     assert 0.4 < positions.std() < 0.55
-    started = initialise(initialisation=initialisation, positions="learned_from_sinusoidal").positions
+    started = build_seeded_vit(initialisation=initialisation, positions="learned_from_sinusoidal").positions
     assert torch.equal(started[0], sinusoidal_positions(17, 128))
 
 
 @pytest.mark.parametrize("initialisation", ["paper", "torchvision", "truncated_normal"])
 def test_initialisations_do_without_biases_and_positions(initialisation: Any) -> None:
-    model = initialise(initialisation=initialisation, qkv_bias=False, positions="none", pooling="mean")
+    model = build_seeded_vit(initialisation=initialisation, qkv_bias=False, positions="none", pooling="mean")
     assert bool(model.blocks[0].attention.qkv.weight.any())
 
 
 def test_two_models_of_one_seed_are_equal() -> None:
-    first, second = initialise().state_dict(), initialise().state_dict()
+    first, second = build_seeded_vit().state_dict(), build_seeded_vit().state_dict()
     assert all(torch.equal(first[name], second[name]) for name in first)

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from PIL import Image
 
 from exercise_kit.authoring.lesson import Role, read_lesson
-from tests.course.test_quoted_numbers import note
+from tests.course.test_quoted_numbers import read_note
 from vit_course.config import ViTConfig
 from vit_course.data import photo, shapes
 from vit_course.data.decoding import own_picture
@@ -30,12 +30,12 @@ TEXT = " ".join(word for cell in CELLS for word in cell.source.split())
 CODE = [cell.source for cell in CELLS if cell.role is Role.CODE]
 
 
-def cell_with(words: str) -> str:
+def find_code_cell(words: str) -> str:
     (source,) = [each for each in CODE if words in each]
     return source
 
 
-def namespace(pooling: str) -> dict[str, Any]:
+def run_picture_cells(pooling: str) -> dict[str, Any]:
     """Return what the picture's cells find, with a model that has learned nothing."""
     config = ViTConfig(image_size=32, patch_size=8, embed_dim=12, depth=2, num_heads=3, pooling=pooling)
     drawings = shapes(10)
@@ -57,7 +57,7 @@ def namespace(pooling: str) -> dict[str, Any]:
     }
 
 
-def a_doodle(path: Path) -> str:
+def save_blank_picture(path: Path) -> str:
     Image.new("RGBA", (90, 30)).save(path)
     return str(path)
 
@@ -65,9 +65,11 @@ def a_doodle(path: Path) -> str:
 @pytest.mark.parametrize("given", ["a doodle", "no picture", "nothing"])
 def test_the_picture_cell_takes_what_a_student_has(given, tmp_path, capsys):
     (tmp_path / "b.png").write_text("no picture")
-    path = {"a doodle": a_doodle(tmp_path / "a.png"), "no picture": str(tmp_path / "b.png"), "nothing": ""}[given]
-    names = namespace("class_token")
-    exec(cell_with('path = ""').replace('path = ""', f"path = {path!r}"), names)
+    path = {"a doodle": save_blank_picture(tmp_path / "a.png"), "no picture": str(tmp_path / "b.png"), "nothing": ""}[
+        given
+    ]
+    names = run_picture_cells("class_token")
+    exec(find_code_cell('path = ""').replace('path = ""', f"path = {path!r}"), names)
     assert names["mine"].shape == ((3, 30, 30) if given == "a doodle" else (3, 512, 512))
     assert names["seen"].shape == (4, 4)
     first, *shares = capsys.readouterr().out.splitlines()[-4 if given == "no picture" else -3 :]
@@ -77,13 +79,16 @@ def test_the_picture_cell_takes_what_a_student_has(given, tmp_path, capsys):
 
 @pytest.mark.parametrize("pooling", ["class_token", "mean"])
 def test_it_is_shown_to_a_model_of_one_s_own_too_whatever_its_pooling(pooling, tmp_path, capsys):
-    names = namespace(pooling) | {"path": a_doodle(tmp_path / "a.png"), "show_every_head": lambda *_: SimpleNamespace()}
+    names = run_picture_cells(pooling) | {
+        "path": save_blank_picture(tmp_path / "a.png"),
+        "show_every_head": lambda *_: SimpleNamespace(),
+    }
     names["attention_rollout"] = attention_rollout
     for words in ("def look(", "def taken(", "def shrunk("):
-        start = cell_with(words).index(words)
-        exec(cell_with(words)[start:].split("\n\n")[0], names)
+        start = find_code_cell(words).index(words)
+        exec(find_code_cell(words)[start:].split("\n\n")[0], names)
     for words in ("# your picture from above", "explore_attention(mine", "a model without positions has nothing"):
-        exec(cell_with(words), names)
+        exec(find_code_cell(words), names)
     assert names["mine"].min() == 255
     assert names["figure"] is not None
     assert len(capsys.readouterr().out.splitlines()) == 3
@@ -122,4 +127,4 @@ def test_the_distances_of_the_second_question_are_right():
 
 def test_the_time_of_the_model_from_between_is_that_of_its_run():
     log = json.loads((ROOT / "benchmarks/results/recipes/seed-c-cifar10-mended-1.json").read_text())
-    assert f"{log['seconds'] / 60:.0f} minutes of training" in note("near_and_far")
+    assert f"{log['seconds'] / 60:.0f} minutes of training" in read_note("near_and_far")

@@ -29,7 +29,7 @@ from vit_course.vit import VisionTransformer
 CONFIG = ViTConfig(image_size=(12, 20), patch_size=4, in_channels=2, num_classes=7, embed_dim=12, depth=3, num_heads=2)
 
 
-def attention(*leading: int, tokens: int) -> Tensor:
+def make_attention_weights(*leading: int, tokens: int) -> Tensor:
     generator = torch.Generator().manual_seed(3)
     return torch.randn(*leading, tokens, tokens, generator=generator).softmax(-1)
 
@@ -51,7 +51,7 @@ def image() -> Tensor:
 
 class TestRollout:
     def test_layers_may_have_different_numbers_of_heads(self) -> None:
-        layers = [attention(2, 4, tokens=5), attention(2, 3, tokens=5)]
+        layers = [make_attention_weights(2, 4, tokens=5), make_attention_weights(2, 3, tokens=5)]
         means = [layer.mean(1, keepdim=True) for layer in layers]
         assert torch.allclose(attention_rollout(layers), attention_rollout(means))
 
@@ -59,7 +59,7 @@ class TestRollout:
         with pytest.raises(ValueError, match="at least one layer"):
             attention_rollout([])
         with pytest.raises(ValueError, match=r"layer 1 has the shape \(2, 3, 5, 5\), layer 0 \(2, 3, 4, 4\)"):
-            attention_rollout([attention(2, 3, tokens=4), attention(2, 3, tokens=5)])
+            attention_rollout([make_attention_weights(2, 3, tokens=4), make_attention_weights(2, 3, tokens=5)])
         with pytest.raises(ValueError, match="layer 0 is not"):
             attention_rollout([torch.ones(2, 3, 4, 5)])
 
@@ -67,15 +67,15 @@ class TestRollout:
 class TestDistance:
     def test_a_grid_that_does_not_fit_is_refused(self) -> None:
         with pytest.raises(ValueError, match="3 x 3 patches: there are 8 tokens, not 9, nor 10 with a class token"):
-            mean_attention_distance(attention(1, 1, tokens=8), (3, 3), 4)
+            mean_attention_distance(make_attention_weights(1, 1, tokens=8), (3, 3), 4)
 
     def test_patch_weights_are_the_patches_own(self) -> None:
-        weights = attention(1, 2, tokens=7)
+        weights = make_attention_weights(1, 2, tokens=7)
         assert torch.equal(patch_weights(weights, (2, 3)), weights[..., 1:, 1:])
         assert torch.equal(patch_weights(weights[..., 1:, 1:], (2, 3)), weights[..., 1:, 1:])
 
 
-def hooks_of(model: nn.Module) -> int:
+def count_hooks(model: nn.Module) -> int:
     return sum(len(part._forward_pre_hooks) + len(part._forward_hooks) for part in model.modules())
 
 
@@ -116,10 +116,10 @@ class TestRecord:
     def test_the_model_is_left_as_it_was_even_when_it_refuses(self, model: VisionTransformer, image: Tensor) -> None:
         before = model(image[None])
         record(model, image[None])
-        assert hooks_of(model) == 0
+        assert count_hooks(model) == 0
         with pytest.raises(ValueError, match="images must be"):
             record(model, torch.randn(1, 2, 12, 16))
-        assert hooks_of(model) == 0
+        assert count_hooks(model) == 0
         assert torch.equal(model(image[None]), before)
 
     def test_hooks_of_others_stay_and_see_what_they_always_see(self, model: VisionTransformer, image: Tensor) -> None:
@@ -161,7 +161,7 @@ class TestPrediction:
 
 
 def test_class_token_maps_are_row_0_without_its_first_entry() -> None:
-    weights = attention(2, 3, tokens=7)
+    weights = make_attention_weights(2, 3, tokens=7)
     maps = class_token_maps(weights, (2, 3))
     assert maps.shape == (2, 3, 2, 3)
     assert torch.equal(maps[1, 2, 1, 0], weights[1, 2, 0, 4])

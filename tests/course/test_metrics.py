@@ -26,12 +26,12 @@ def sklearn_metrics() -> ModuleType:
     return pytest.importorskip("sklearn.metrics", reason="precision, recall and F1 come from scikit-learn")
 
 
-def answers(*guesses: int, num_classes: int = 3, sure: float = 2.0) -> Tensor:
+def make_logits(*guesses: int, num_classes: int = 3, sure: float = 2.0) -> Tensor:
     """Logits whose largest entry stands at each guess."""
     return sure * torch.nn.functional.one_hot(torch.tensor(guesses), num_classes).float()
 
 
-def random_case(num_images: int = 400, num_classes: int = 7) -> tuple[Tensor, Tensor]:
+def make_random_logits_and_labels(num_images: int = 400, num_classes: int = 7) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(0)
     labels = torch.randint(0, num_classes, (num_images,), generator=generator)
     noise = torch.randn(num_images, num_classes, generator=generator)
@@ -41,7 +41,7 @@ def random_case(num_images: int = 400, num_classes: int = 7) -> tuple[Tensor, Te
 class TestMeasure:
     def test_precision_recall_and_f1_of_a_case_counted_by_hand(self) -> None:
         # class 0: found 2 of 3, of 2 guesses both right; class 1: 1 of 1, of 3 guesses one right; class 2: 0 of 1
-        metrics = measure(answers(0, 0, 1, 1, 1), torch.tensor([0, 0, 0, 1, 2]))
+        metrics = measure(make_logits(0, 0, 1, 1, 1), torch.tensor([0, 0, 0, 1, 2]))
         assert metrics.top1 == pytest.approx(3 / 5)
         assert metrics.macro_precision == pytest.approx((1 + 1 / 3 + 0) / 3)
         assert metrics.macro_recall == pytest.approx((2 / 3 + 1 + 0) / 3)
@@ -55,7 +55,7 @@ class TestMeasure:
         assert metrics.loss == pytest.approx(math.log(10))
 
     def test_half_precision_logits_will_do(self) -> None:
-        logits, labels = random_case()
+        logits, labels = make_random_logits_and_labels()
         assert measure(logits.bfloat16(), labels).top1 == pytest.approx(measure(logits, labels).top1, abs=0.02)
 
     @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ class TestMeasure:
 
 class TestTopK:
     def test_it_counts_what_a_sorted_list_would(self) -> None:
-        logits, labels = random_case()
+        logits, labels = make_random_logits_and_labels()
         naive = sum(
             label in sorted(range(7), key=lambda c, row=row: -row[c])[:3]
             for row, label in zip(logits.tolist(), labels.tolist(), strict=True)
@@ -81,12 +81,12 @@ class TestTopK:
         assert top_k(logits, labels, 3) == pytest.approx(naive / len(labels))
 
     def test_with_few_classes_top_5_is_certain(self) -> None:
-        assert top_k(*random_case(num_classes=4), 5) == 1.0
+        assert top_k(*make_random_logits_and_labels(num_classes=4), 5) == 1.0
 
 
 class TestCalibration:
     def test_it_equals_the_definition_in_a_loop(self) -> None:
-        logits, labels = random_case()
+        logits, labels = make_random_logits_and_labels()
         probabilities = logits.softmax(-1)
         confidence, guesses = probabilities.max(-1)
         naive = 0.0
@@ -113,7 +113,7 @@ class TestConfusions:
     def test_a_lesson_needs_no_scikit_learn_for_it(
         self, monkeypatch: pytest.MonkeyPatch, sklearn_metrics: ModuleType
     ) -> None:
-        logits, labels = random_case()
+        logits, labels = make_random_logits_and_labels()
         wanted = sklearn_metrics.confusion_matrix(labels, logits.argmax(dim=-1), labels=range(7)).tolist()
         for name in ("sklearn", "sklearn.metrics"):
             monkeypatch.setitem(sys.modules, name, None)
@@ -122,15 +122,15 @@ class TestConfusions:
     def test_the_worst_is_the_largest_share_of_its_class(self) -> None:
         labels = torch.tensor([0] * 10 + [1] * 2)
         guesses = [1] * 3 + [0] * 7 + [2, 1]  # 3 of 10 zeros are taken for one; 1 of 2 ones for two
-        worst = worst_confusions(answers(*guesses), labels, 5)
+        worst = worst_confusions(make_logits(*guesses), labels, 5)
         assert [(each.label, each.guess, each.count, each.share) for each in worst] == [(1, 2, 1, 0.5), (0, 1, 3, 0.3)]
 
     def test_the_most_confident_mistake_comes_first(self) -> None:
-        logits = torch.stack([answers(1, sure=sure)[0] for sure in (1.0, 3.0, 2.0)])
+        logits = torch.stack([make_logits(1, sure=sure)[0] for sure in (1.0, 3.0, 2.0)])
         assert worst_confusions(logits, torch.zeros(3, dtype=torch.int64), 1)[0].images == (1, 2, 0)
 
     def test_no_mistake_no_confusion(self) -> None:
-        assert worst_confusions(answers(0, 1), torch.tensor([0, 1]), 3) == []
+        assert worst_confusions(make_logits(0, 1), torch.tensor([0, 1]), 3) == []
 
 
 class TestSpread:

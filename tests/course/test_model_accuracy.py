@@ -31,7 +31,7 @@ def images():
 
 
 @pytest.fixture
-def data(tmp_path, monkeypatch, images):
+def data_folder(tmp_path, monkeypatch, images):
     """A folder with 400 test images as CIFAR-10's; of the first half the labels are wrong."""
     monkeypatch.setenv("VIT_COURSE_DATA", str(tmp_path))
     labels = torch.cat([(images.labels[:200] + 1) % 10, images.labels[200:]]).numpy()
@@ -57,7 +57,7 @@ def test_accuracy_is_exact(images):
     assert measured == Measured(int((said == images.labels).sum()), 400)
 
 
-def test_the_secret_chooses_the_images(data, monkeypatch):
+def test_the_secret_chooses_the_images(data_folder, monkeypatch):
     monkeypatch.setattr(model_accuracy, "MOST_IMAGES", 100)
     found = {make_accuracy_for_secret(bytes([secret])).measure(vit_cifar()) for secret in range(6)}
     assert len(found) > 1
@@ -94,11 +94,11 @@ def test_without_images_nothing_is_decided(tmp_path, monkeypatch):
         make_accuracy_for_secret(b"secret").measure((b"no weights", None))
 
 
-def test_damaged_images_and_other_sets_are_reported(data, images):
+def test_damaged_images_and_other_sets_are_reported(data_folder, images):
     measure = make_accuracy_for_secret(b"secret")
     assert measure.measure(vit_cifar()).count == 400
     before = read_fingerprint_of_images()
-    path = data / "cifar10.npz"
+    path = data_folder / "cifar10.npz"
     np.savez(path, test_images=np.zeros((5, 28, 28), "uint8"), test_labels=np.zeros(5, "int64"), classes=np.arange(10))
     assert read_fingerprint_of_images() != before
     with pytest.raises(NotMeasured) as other:

@@ -31,7 +31,7 @@ CONFIG = ViTConfig(num_classes=7, **SIZES)
 
 
 @pytest.fixture(scope="module")
-def lesson() -> dict[str, Any]:
+def lesson_names() -> dict[str, Any]:
     """The names of the lesson's own model, built from the course's parts."""
     parts = (DropPath, LayerScale, QKNormAttention, add_registers, rotary_2d, split_heads, merge_heads, Mlp)
     names = {
@@ -40,11 +40,11 @@ def lesson() -> dict[str, Any]:
     }
     names |= {"__name__": __name__, "torch": torch, "nn": nn, "F": F}
     for words in ("class Parts:", "class ModernBlock(nn.Module)", "class ModernViT(nn.Module)"):
-        exec(source_with(words), names)
+        exec(find_cell_source(words), names)
     return names
 
 
-def source_with(words: str) -> str:
+def find_cell_source(words: str) -> str:
     """The one code cell with these words."""
     (source,) = [cell.source for cell in CELLS if cell.role is Role.CODE and words in cell.source]
     return source
@@ -61,14 +61,14 @@ WIRINGS = {
 
 
 @pytest.mark.parametrize("name", WIRINGS)
-def test_the_student_s_wiring_is_taken_where_it_is_right(lesson, capsys, monkeypatch, name):
-    lesson, ours = lesson.copy(), lesson["ModernBlock"].forward
-    monkeypatch.setattr(lesson["ModernBlock"], "forward", ours)  # and after the test it is ours again
-    exec("def wired(block, x):\n    x = x + {}\n    return x + {}".format(*WIRINGS[name]), lesson)
-    exec(source_with("is_wired"), lesson)
-    assert lesson["is_wired"] == (name == "right")
+def test_the_student_s_wiring_is_taken_where_it_is_right(lesson_names, capsys, monkeypatch, name):
+    lesson_names, ours = lesson_names.copy(), lesson_names["ModernBlock"].forward
+    monkeypatch.setattr(lesson_names["ModernBlock"], "forward", ours)  # and after the test it is ours again
+    exec("def wired(block, x):\n    x = x + {}\n    return x + {}".format(*WIRINGS[name]), lesson_names)
+    exec(find_cell_source("is_wired"), lesson_names)
+    assert lesson_names["is_wired"] == (name == "right")
     assert ("Not yet" in capsys.readouterr().out) == (name != "right")
-    assert (lesson["ModernBlock"].forward is ours) == (name != "right")
+    assert (lesson_names["ModernBlock"].forward is ours) == (name != "right")
 
 
 def test_both_groups_of_the_optimizer_follow_one_schedule():
@@ -82,7 +82,7 @@ def test_both_groups_of_the_optimizer_follow_one_schedule():
         assert [group["lr"] for group in optimizer.param_groups] == [0.1 * warmup_cosine(step, 2, 20)] * 2
 
 
-def with_random_weights(model: nn.Module) -> nn.Module:
+def randomize_weights(model: nn.Module) -> nn.Module:
     """The model, in evaluation mode, no two of its parameters alike: fresh norms and zero heads would hide mistakes."""
     torch.manual_seed(0)
     for name, parameter in model.named_parameters():
@@ -91,7 +91,7 @@ def with_random_weights(model: nn.Module) -> nn.Module:
     return model.eval()
 
 
-def timms_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+def rename_weights_for_timm(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """The lesson's weights under timm's names; its table has a row for each register, here zeros."""
     dim, registers = CONFIG.embed_dim, weights.pop("registers")
     positions, table = weights.pop("positions"), torch.zeros(1, registers.shape[1], CONFIG.embed_dim)
@@ -111,9 +111,9 @@ def timms_names(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def test_with_every_part_off_it_is_the_vit_of_lesson_05(lesson):
-    plain = with_random_weights(VisionTransformer(CONFIG))
-    model = lesson["ModernViT"](CONFIG, lesson["Parts"]()).eval()
+def test_with_every_part_off_it_is_the_vit_of_lesson_05(lesson_names):
+    plain = randomize_weights(VisionTransformer(CONFIG))
+    model = lesson_names["ModernViT"](CONFIG, lesson_names["Parts"]()).eval()
     missing, unexpected = model.load_state_dict(plain.state_dict(), strict=False)
     assert (missing, unexpected) == (["registers"], [])
     images = torch.randn(2, 3, 8, 12)
@@ -121,12 +121,12 @@ def test_with_every_part_off_it_is_the_vit_of_lesson_05(lesson):
 
 
 @pytest.mark.parametrize("norm", ["LayerNorm and QK-norm", "RMSNorm"])
-def test_with_registers_layer_scale_and_norms_it_is_timms(lesson, norm):
+def test_with_registers_layer_scale_and_norms_it_is_timms(lesson_names, norm):
     from timm.layers import RmsNorm
     from timm.models.vision_transformer import VisionTransformer as TimmVisionTransformer
 
-    parts = lesson["Parts"](registers=3, layer_scale=0.1, qk_norm=norm != "RMSNorm", rms_norm=norm == "RMSNorm")
-    ours = with_random_weights(lesson["ModernViT"](CONFIG, parts))
+    parts = lesson_names["Parts"](registers=3, layer_scale=0.1, qk_norm=norm != "RMSNorm", rms_norm=norm == "RMSNorm")
+    ours = randomize_weights(lesson_names["ModernViT"](CONFIG, parts))
     theirs = TimmVisionTransformer(
         img_size=CONFIG.image_size,
         num_classes=CONFIG.num_classes,
@@ -136,16 +136,16 @@ def test_with_registers_layer_scale_and_norms_it_is_timms(lesson, norm):
         norm_layer=RmsNorm if parts.rms_norm else None,
         **{name: size for name, size in SIZES.items() if name != "image_size"},
     ).eval()
-    theirs.load_state_dict(timms_names(ours.state_dict()))
+    theirs.load_state_dict(rename_weights_for_timm(ours.state_dict()))
     assert_same_logits(ours, theirs)
 
 
-def test_with_rotation_too_it_is_timms_eva(lesson):
+def test_with_rotation_too_it_is_timms_eva(lesson_names):
     """Every part but RMSNorm; timm's Eva has the rotation, and timm's other ViT has not."""
     from timm.models.eva import Eva
 
-    parts = lesson["Parts"](registers=3, rotary=True, qk_norm=True, layer_scale=0.1, drop_path=0.2)
-    ours = with_random_weights(lesson["ModernViT"](CONFIG, parts))
+    parts = lesson_names["Parts"](registers=3, rotary=True, qk_norm=True, layer_scale=0.1, drop_path=0.2)
+    ours = randomize_weights(lesson_names["ModernViT"](CONFIG, parts))
     theirs = Eva(
         img_size=CONFIG.image_size,
         num_classes=CONFIG.num_classes,
@@ -157,7 +157,7 @@ def test_with_rotation_too_it_is_timms_eva(lesson):
         rope_temperature=100.0,
         **{name: size for name, size in SIZES.items() if name != "image_size"},
     ).eval()
-    weights = timms_names(ours.state_dict())
+    weights = rename_weights_for_timm(ours.state_dict())
     for number, block in enumerate(theirs.blocks):
         query, key, value = weights.pop(f"blocks.{number}.attn.qkv.bias").chunk(3)
         block.attn.k_bias.copy_(key)  # a buffer of zeros, which timm does not save

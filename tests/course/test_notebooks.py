@@ -33,11 +33,11 @@ every_lesson = pytest.mark.parametrize("name", LESSONS)
 both_notebooks = pytest.mark.parametrize("folder", [SOURCES, STUDENT_FOLDER], ids=["solution", "student"])
 
 
-def source_of(name: str) -> Lesson:
+def read_lesson_source(name: str) -> Lesson:
     return read_lesson(ROOT, ROOT / SOURCES / f"{name}.py")
 
 
-def notebook_of(folder: Path, name: str) -> nbformat.NotebookNode:
+def read_notebook(folder: Path, name: str) -> nbformat.NotebookNode:
     return nbformat.read(ROOT / folder / f"{name}.ipynb", as_version=nbformat.NO_CONVERT)
 
 
@@ -46,15 +46,15 @@ def collect_marked_cells(notebook: nbformat.NotebookNode) -> dict[str, nbformat.
     return {cell.metadata.nbgrader.grade_id: cell for cell in notebook.cells if "nbgrader" in cell.metadata}
 
 
-def strings_in(node: Any) -> Iterator[str]:
+def iterate_texts(node: Any) -> Iterator[str]:
     """Every text anywhere in a notebook: sources, metadata, attachments, outputs."""
     if isinstance(node, dict):
         for key, value in node.items():
             yield key
-            yield from strings_in(value)
+            yield from iterate_texts(value)
     elif isinstance(node, list):
         for value in node:
-            yield from strings_in(value)
+            yield from iterate_texts(value)
     elif isinstance(node, str):
         yield node
 
@@ -68,28 +68,28 @@ def test_the_built_notebooks_are_fresh():
 def test_no_line_of_an_answer_is_in_the_student_s_notebook(name):
     answers: set[str] = set()
     given = {line.strip() for line in make_setup_source("").split("\n")}
-    for cell in source_of(name).cells:
+    for cell in read_lesson_source(name).cells:
         split = split_regions(cell.source)
         answers.update(line.strip() for line in split.inside)
         given.update(line.strip() for line in split.outside)
     answers = {line for line in answers - given if line}
     assert answers
-    shown = {line.strip() for text in strings_in(notebook_of(STUDENT_FOLDER, name)) for line in text.split("\n")}
+    shown = {line.strip() for text in iterate_texts(read_notebook(STUDENT_FOLDER, name)) for line in text.split("\n")}
     assert answers & shown == set()
 
 
 @every_lesson
 def test_no_long_line_of_an_answer_is_hidden_in_other_text(name):
     """A hint or a figure's metadata could hold a whole line of the answer amid other words."""
-    lesson = source_of(name)
+    lesson = read_lesson_source(name)
     answers = {line.strip() for cell in lesson.of_role(Role.EXERCISE) for line in split_regions(cell.source).inside}
     code = "\n".join(cell.source for cell in lesson.cells if cell.role is Role.CODE)
     reporting = [line for line in answers if len(line) > 30 and line not in code and not line.startswith("raise ")]
-    text = "\n".join(strings_in(notebook_of(STUDENT_FOLDER, name)))
+    text = "\n".join(iterate_texts(read_notebook(STUDENT_FOLDER, name)))
     assert [line for line in reporting if line in text] == []
 
 
-def packages_needed(tree: ast.AST) -> Iterator[str]:
+def iterate_needed_packages(tree: ast.AST) -> Iterator[str]:
     """Yield what is imported where nothing catches that it is missing."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
@@ -97,25 +97,27 @@ def packages_needed(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             yield str(node.module).partition(".")[0]
         elif not isinstance(node, ast.Try) or "except ModuleNotFoundError" not in ast.unparse(node):
-            yield from packages_needed(node)
+            yield from iterate_needed_packages(node)
 
 
 @every_lesson
 def test_a_lesson_needs_no_package_but_torch_and_what_comes_with_it(name):
     """The course's file, installed without a network, brings no other: on Colab torchinfo alone is missing then."""
-    code = [cell.source for cell in source_of(name).cells if not cell.is_markdown]
-    needed = {package for source in code for package in packages_needed(ast.parse(source))}
+    code = [cell.source for cell in read_lesson_source(name).cells if not cell.is_markdown]
+    needed = {package for source in code for package in iterate_needed_packages(ast.parse(source))}
     assert needed - sys.stdlib_module_names <= {"torch", "torchvision", "numpy", "matplotlib", "vit_course"}
 
 
 def test_without_torchinfo_the_cell_with_its_table_says_so(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "torchinfo", None)
-    (cell,) = [cell for cell in source_of("05_vit").cells if "torchinfo" in cell.source and not cell.is_markdown]
+    (cell,) = [
+        cell for cell in read_lesson_source("05_vit").cells if "torchinfo" in cell.source and not cell.is_markdown
+    ]
     exec(cell.source, {})
     assert capsys.readouterr().out.startswith("No table: torchinfo is missing. With a network, run `%pip install")
 
 
-def figures_made(lesson: Lesson) -> set[str]:
+def list_figure_functions(lesson: Lesson) -> set[str]:
     """Return what gives a figure when it is called: functions of the course, and those that a lesson defines."""
     modules = (plots, plots_attention, plots_training, explore)
     made = {name for each in modules for name, function in inspect.getmembers(each, inspect.isfunction)
@@ -134,8 +136,8 @@ def find_called_name(node: ast.AST | None) -> str:
 @every_lesson
 def test_what_makes_a_figure_is_shown(name):
     """A notebook displays the last expression of a cell alone: a figure stands there, or under a name that does."""
-    lesson = source_of(name)
-    makers = figures_made(lesson)
+    lesson = read_lesson_source(name)
+    makers = list_figure_functions(lesson)
     for cell in (each for each in lesson.cells if not each.is_markdown):
         tree = ast.parse(cell.source)
         last = tree.body[-1].value if isinstance(tree.body[-1], ast.Expr) else None
@@ -148,7 +150,7 @@ def test_what_makes_a_figure_is_shown(name):
 @every_lesson
 def test_what_trains_shows_how_long_it_will_take(name):
     """Each loop over epochs runs under a bar."""
-    cells = [each for each in source_of(name).cells if not each.is_markdown and each.role is not Role.EXERCISE]
+    cells = [each for each in read_lesson_source(name).cells if not each.is_markdown and each.role is not Role.EXERCISE]
     for node in (node for cell in cells for node in ast.walk(ast.parse(cell.source))):
         if isinstance(node, ast.Call) and find_called_name(node) in ("fit", "learn_drawings"):
             assert "progress" not in {each.arg for each in node.keywords}
@@ -160,7 +162,7 @@ def test_what_trains_shows_how_long_it_will_take(name):
 @every_lesson
 @both_notebooks
 def test_a_notebook_is_valid_and_holds_no_output(name, folder):
-    notebook = notebook_of(folder, name)
+    notebook = read_notebook(folder, name)
     nbformat.validate(notebook)
     assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
     for cell in notebook.cells:
@@ -172,7 +174,7 @@ def test_a_notebook_is_valid_and_holds_no_output(name, folder):
 @every_lesson
 @both_notebooks
 def test_a_notebook_opened_alone_lacks_no_file(name, folder):
-    for cell in notebook_of(folder, name).cells:
+    for cell in read_notebook(folder, name).cells:
         if cell.cell_type == "markdown":
             pictures = [address for found in PICTURE_ADDRESS.findall(cell.source) for address in found if address]
             assert [address[:60] for address in pictures if not address.startswith("data:image/")] == []
@@ -185,9 +187,9 @@ def test_a_notebook_opened_alone_lacks_no_file(name, folder):
 
 @every_lesson
 def test_every_exercise_is_checked_for_the_same_points_in_both_notebooks(name):
-    lesson = source_of(name)
+    lesson = read_lesson_source(name)
     for folder in (SOURCES, STUDENT_FOLDER):
-        cells = collect_marked_cells(notebook_of(folder, name))
+        cells = collect_marked_cells(read_notebook(folder, name))
         wanted = {"setup"}
         for check in lesson.of_role(Role.CHECK):
             wanted |= {check.name, make_check_grade_id(check.name)}
@@ -208,9 +210,9 @@ def test_every_exercise_is_checked_for_the_same_points_in_both_notebooks(name):
 @every_lesson
 def test_a_lesson_s_exercises_are_the_ones_that_check_knows(name):
     known = {exercise.name for exercise in EXERCISES.values() if exercise.lesson == name}
-    assert {cell.name for cell in source_of(name).of_role(Role.CHECK)} == known
+    assert {cell.name for cell in read_lesson_source(name).of_role(Role.CHECK)} == known
     written = {each for each in known if not EXERCISES[each].file}
-    assert {cell.name for cell in source_of(name).of_role(Role.EXERCISE)} - (known - written) == written
+    assert {cell.name for cell in read_lesson_source(name).of_role(Role.EXERCISE)} - (known - written) == written
 
 
 @every_lesson
@@ -229,9 +231,9 @@ def test_a_passed_check_offers_to_keep_where_the_lesson_does(name):
 
 @every_lesson
 def test_every_exercise_has_three_folded_hints_before_its_check(name):
-    cells = source_of(name).cells
+    cells = read_lesson_source(name).cells
     places = {(cell.role, cell.name): number for number, cell in enumerate(cells)}
-    for cell in source_of(name).of_role(Role.EXERCISE):
+    for cell in read_lesson_source(name).of_role(Role.EXERCISE):
         between = cells[places[Role.EXERCISE, cell.name] : places[Role.CHECK, cell.name]]
         hints = [number for each in between for number in re.findall(r"<summary>Hint (\d)", each.source)]
         assert hints == ["1", "2", "3"], cell.name

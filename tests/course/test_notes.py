@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.course.test_quoted_numbers import ROOT, text_of
+from tests.course.test_quoted_numbers import ROOT, read_lesson_text
 
 NOTES = ROOT / "docs" / "site" / "notes"
 NAMES = sorted(path.stem for path in NOTES.glob("*.md") if path.stem != "index")
@@ -16,7 +16,7 @@ LINK = re.compile(r"\]\(/notes/(\w+)\.html\)")
 
 
 def test_every_note_is_linked_from_a_lesson_and_every_link_leads_to_a_note():
-    linked = {name for lesson in LESSONS for name in LINK.findall(text_of(lesson))}
+    linked = {name for lesson in LESSONS for name in LINK.findall(read_lesson_text(lesson))}
     assert linked == set(NAMES)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.course.test_quoted_numbers import ROOT, note
+from tests.course.test_quoted_numbers import ROOT, read_note
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 from short_lessons import play_lesson, run_note
@@ -20,51 +20,51 @@ LAST_CELLS = {"01": "by_convolution = ", "02": "explore_positions(tables", "03":
 
 
 @cache
-def _left_by(number: str) -> dict[str, Any]:
+def _run_lesson_cells(number: str) -> dict[str, Any]:
     (name,) = (each for each in LESSONS if each.startswith(number))
     return play_lesson(name, LAST_CELLS[number], 0)[0]
 
 
-def below(number: str, name: str) -> dict[str, Any]:
+def run_note_below_lesson(number: str, name: str) -> dict[str, Any]:
     """The names that a note's code leaves, below the cells of its lesson."""
-    assert f"lesson {number}" in note(name)
-    names = dict(_left_by(number))
+    assert f"lesson {number}" in read_note(name)
+    names = dict(_run_lesson_cells(number))
     run_note(name, names)
     return names
 
 
 def test_the_directions_keep_what_is_said():
-    names = below("01", "directions")
+    names = run_note_below_lesson("01", "directions")
     assert names["left"].item() == pytest.approx(1 / 4, abs=0.03)
     assert names["shares"]["48 random"] == pytest.approx(1 / 16, abs=0.01)
 
 
 def test_addresses_say_where_a_number_stood(capsys):
-    below("01", "addresses")
+    run_note_below_lesson("01", "addresses")
     printed = capsys.readouterr().out.strip()
     assert printed == "[1002, 1003, 1012, 1013, 1102, 1103, 1112, 1113]"
-    assert printed.strip("[]") in note("addresses")
+    assert printed.strip("[]") in read_note("addresses")
 
 
 def test_one_matrix_looks_five_to_the_left_from_row_five_on():
-    looked_at = below("02", "positions")["weights"].argmax(dim=1)
+    looked_at = run_note_below_lesson("02", "positions")["weights"].argmax(dim=1)
     assert torch.equal(looked_at[5:], torch.arange(59))
     assert set(looked_at[:5].tolist()) <= {0, 1, 2}
 
 
 def test_libraries_resize_differently(capsys):
-    below("02", "resizing")
+    run_note_below_lesson("02", "resizing")
     shares = [int(share) for share in re.findall(r"by (\d+)%", capsys.readouterr().out)]
     assert len(shares) == 2
     assert min(shares) > 1
 
 
 def test_heads_are_views_of_the_same_numbers():
-    assert 99 in below("03", "attention")["x"][0, 4]
+    assert 99 in run_note_below_lesson("03", "attention")["x"][0, 4]
 
 
 def test_heads_set_by_hand_find_their_places():
-    names = below("03", "heads_by_hand")
+    names = run_note_below_lesson("03", "heads_by_hand")
     assert (names["table"] @ names["mirror"] - names["opposite"]).abs().max() < 1e-5
     hue, around, mirrored = (names["weights"][0, head].argmax(dim=1).reshape(24, 20) for head in range(3))
     assert (around == torch.arange(480).reshape(24, 20)).float().mean() > 0.95

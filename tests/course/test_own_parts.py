@@ -71,7 +71,7 @@ def double(x):
 """
 
 
-def source_of(statements: Iterable[ast.stmt]) -> str:
+def join_statements(statements: Iterable[ast.stmt]) -> str:
     return "\n".join(map(ast.unparse, statements))
 
 
@@ -93,7 +93,7 @@ class Notebook:
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch) -> Path:
+def working_folder(tmp_path, monkeypatch) -> Path:
     """A folder of its own, in which nothing has passed yet."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(run, "_passed_objects", {})
@@ -111,7 +111,7 @@ def notebook() -> Notebook:
 
 
 @pytest.fixture
-def kept(notebook) -> Notebook:
+def notebook_with_kept_patchify(notebook) -> Notebook:
     """A notebook whose patchify is kept."""
     notebook.run(PATCHIFY)
     assert notebook.check("patchify")
@@ -119,7 +119,7 @@ def kept(notebook) -> Notebook:
     return notebook
 
 
-def test_the_model_solutions_build_on_one_another(place, capsys):
+def test_the_model_solutions_build_on_one_another(working_folder, capsys):
     """Each lesson takes its parts from those before, and the class gives torchvision's logits and the trained ViT's.
 
     The ViT of lesson 00 holds after each lesson what was kept so far.
@@ -135,14 +135,19 @@ def test_the_model_solutions_build_on_one_another(place, capsys):
                 assert notebook.check(str(cell.name)), cell.name
             elif cell.role is Role.CODE and cell.source.startswith(("import ", "from ")):
                 statements = ast.parse(cell.source).body
-                notebook.run(source_of(each for each in statements if isinstance(each, ast.Import | ast.ImportFrom)))
-                notebook.run(source_of(each for each in statements if "own(" in ast.unparse(each)))
+                notebook.run(
+                    join_statements(each for each in statements if isinstance(each, ast.Import | ast.ImportFrom))
+                )
+                notebook.run(join_statements(each for each in statements if "own(" in ast.unparse(each)))
             elif cell.role is Role.CODE and cell.source.startswith("keep("):
                 notebook.run(cell.source)
                 _, *inside = your_vit().modules()
                 borrowed.append({type(each).__name__ for each in inside if type(each).__module__ in COURSE_S})
     last = ast.parse((ROOT / "solutions" / "10_modern.py").read_text("utf-8")).body
-    exec(source_of(each for each in last if isinstance(each, ast.Assign) and "own(" in ast.unparse(each)), {"own": own})
+    exec(
+        join_statements(each for each in last if isinstance(each, ast.Assign) and "own(" in ast.unparse(each)),
+        {"own": own},
+    )
     said = capsys.readouterr().out
     assert "not kept" not in said
     mine = [int(each) for each in re.findall(r"Your ViT: (\d) of 6 parts are yours", said)]
@@ -153,23 +158,23 @@ def test_the_model_solutions_build_on_one_another(place, capsys):
     assert borrowed[2:] == [blocks, {"Encoder"}, set(), set(), set()]
     model_class, load_torchvision = own("VisionTransformer", "load_torchvision")
     for name in ("VisionTransformer", "EncoderBlock", "MultiHeadSelfAttention", "scaled_dot_product_attention"):
-        assert inspect.getsourcefile(getattr(sys.modules["my_vit"], name)) == str(place)
+        assert inspect.getsourcefile(getattr(sys.modules["my_vit"], name)) == str(working_folder)
     theirs = TorchvisionTransformer(32, 8, 2, 4, 48, 96, num_classes=5).eval()
     for parameter in theirs.parameters():
         torch.nn.init.normal_(parameter, 0.1, 0.3)
     config = ViTConfig(32, 8, num_classes=5, embed_dim=48, depth=2, num_heads=4, mlp_ratio=2.0)
     mine = load_torchvision(model_class(config), theirs.state_dict()).eval()
-    assert {type(each).__module__ for each in mine.modules()} <= {"my_vit", *_of_torch(mine)}
+    assert {type(each).__module__ for each in mine.modules()} <= {"my_vit", *_list_torch_modules(mine)}
     images = torch.randn(3, 3, 32, 32)
     torch.testing.assert_close(mine(images), theirs(images))
     torch.testing.assert_close(trained_vit(model_class).model(images), trained_vit().model(images))
 
 
-def _of_torch(model: torch.nn.Module) -> set[str]:
+def _list_torch_modules(model: torch.nn.Module) -> set[str]:
     return {name for name in (type(each).__module__ for each in model.modules()) if name.startswith("torch.")}
 
 
-def test_a_part_takes_its_helpers_and_constants_along(notebook, place, capsys):
+def test_a_part_takes_its_helpers_and_constants_along(notebook, working_folder, capsys):
     notebook.run(PATCHIFY)
     assert notebook.check("patchify")
     keep("patchify")
@@ -177,16 +182,16 @@ def test_a_part_takes_its_helpers_and_constants_along(notebook, place, capsys):
     patchify = own("patchify")
     assert capsys.readouterr().out == "Your own, from my_vit.py: `patchify`.\n"
     assert patchify.__module__ == "my_vit"
-    assert "AREA = 2" in place.read_text()
+    assert "AREA = 2" in working_folder.read_text()
 
 
-def test_a_part_that_calls_another_takes_it_along_once_that_has_passed(notebook, place, capsys):
+def test_a_part_that_calls_another_takes_it_along_once_that_has_passed(notebook, working_folder, capsys):
     notebook.run(PATCHIFY)
     notebook.run(EMBEDDING)
     assert notebook.check("PatchEmbedding")
     keep("PatchEmbedding")
     assert "It calls your `patchify`, which has to pass its check first" in capsys.readouterr().out
-    assert not place.exists()
+    assert not working_folder.exists()
     assert notebook.check("patchify")
     keep("PatchEmbedding")
     assert "Kept in my_vit.py: `PatchEmbedding`." in capsys.readouterr().out
@@ -194,42 +199,44 @@ def test_a_part_that_calls_another_takes_it_along_once_that_has_passed(notebook,
     assert capsys.readouterr().out == "Your own, from my_vit.py: `PatchEmbedding`, `patchify`.\n"
 
 
-def test_what_a_kept_part_imports_of_the_course_is_the_course_s(notebook, place, capsys):
+def test_what_a_kept_part_imports_of_the_course_is_the_course_s(notebook, working_folder, capsys):
     notebook.run("from vit_course import patchify")
     notebook.run(EMBEDDING)
     assert notebook.check("PatchEmbedding")
     keep("PatchEmbedding")
-    assert "from vit_course import patchify" in place.read_text("utf-8")
+    assert "from vit_course import patchify" in working_folder.read_text("utf-8")
     capsys.readouterr()
     assert own("patchify", "PatchEmbedding")[0] is vit_course.patchify
     assert capsys.readouterr().out == "Your own, from my_vit.py: `PatchEmbedding`.\nThe course's: `patchify`.\n"
 
 
-def test_what_has_not_passed_is_not_kept(notebook, place, capsys):
+def test_what_has_not_passed_is_not_kept(notebook, working_folder, capsys):
     keep("patchify", "patchfy")
     said = capsys.readouterr().out
     assert 'patchify is not kept. It has to pass its check first: `check("patchify", patchify)`.' in said
     assert 'Did you mean `keep("' in said
-    assert not place.exists()
+    assert not working_folder.exists()
 
 
-def test_what_needs_the_notebook_is_not_kept(notebook, place, capsys):
+def test_what_needs_the_notebook_is_not_kept(notebook, working_folder, capsys):
     notebook.run(
         "picture = torch.zeros(3)\n" + PATCHIFY.replace("return images.shape[2]", "picture\n    return images.shape[2]")
     )
     assert notebook.check("patchify")
     keep("patchify")
     assert "`sides` uses `picture`, a tensor of this notebook" in capsys.readouterr().out.replace("Tensor", "tensor")
-    assert not place.exists()
+    assert not working_folder.exists()
 
 
-def test_a_part_that_has_gone_wrong_is_the_course_s(notebook, place, capsys):
+def test_a_part_that_has_gone_wrong_is_the_course_s(notebook, working_folder, capsys):
     notebook.run(PATCHIFY)
     notebook.run(EMBEDDING)
     assert notebook.check("patchify")
     assert notebook.check("PatchEmbedding")
     keep("patchify", "PatchEmbedding")
-    place.write_text(place.read_text().replace("permute(0, 2, 4, 1, 3, 5)", "permute(0, 4, 2, 1, 3, 5)"))
+    working_folder.write_text(
+        working_folder.read_text().replace("permute(0, 2, 4, 1, 3, 5)", "permute(0, 4, 2, 1, 3, 5)")
+    )
     capsys.readouterr()
     patchify, embedding = own("patchify", "PatchEmbedding")
     said = capsys.readouterr().out
@@ -249,20 +256,22 @@ def test_a_part_that_has_gone_wrong_is_the_course_s(notebook, place, capsys):
         ("from vit_course import a_part_of_an_older_release", "with ImportError: cannot import name"),
     ],
 )
-def test_a_damaged_file_is_named_and_left_alone(kept, place, capsys, damage, words):
-    place.write_text(damaged := place.read_text() + "\n# %% mine\n" + damage)
+def test_a_damaged_file_is_named_and_left_alone(notebook_with_kept_patchify, working_folder, capsys, damage, words):
+    working_folder.write_text(damaged := working_folder.read_text() + "\n# %% mine\n" + damage)
     capsys.readouterr()
     assert own("patchify") is vit_course.patchify
     assert words in capsys.readouterr().out
     keep("patchify")
     assert "patchify is not kept. my_vit.py" in capsys.readouterr().out
-    assert place.read_text() == damaged
+    assert working_folder.read_text() == damaged
 
 
-def test_parts_of_an_older_release_give_way_to_the_course_s_and_what_it_no_longer_asks_for_stays(kept, place, capsys):
+def test_parts_of_an_older_release_give_way_to_the_course_s_and_what_it_no_longer_asks_for_stays(
+    notebook_with_kept_patchify, working_folder, capsys
+):
     older = EMBEDDING.replace("in_channels, patch_size, embed_dim", "patch_size, embed_dim, in_channels=3")
-    place.write_text(
-        place.read_text()
+    working_folder.write_text(
+        working_folder.read_text()
         + f"\n\n# %% PatchEmbedding\nfrom torch import nn\n{older}\n\n# %% cut_tokens\ncut_tokens = patchify\n"
     )
     capsys.readouterr()
@@ -272,39 +281,41 @@ def test_parts_of_an_older_release_give_way_to_the_course_s_and_what_it_no_longe
     assert embedding is vit_course.PatchEmbedding
     assert "`PatchEmbedding` in my_vit.py is not used. " in said
     assert "Your own, from my_vit.py: `patchify`.\nThe course's: `PatchEmbedding`.\n" in said
-    kept.run(EMBEDDING)
-    assert kept.check("PatchEmbedding")
+    notebook_with_kept_patchify.run(EMBEDDING)
+    assert notebook_with_kept_patchify.check("PatchEmbedding")
     keep("PatchEmbedding")
     assert own("PatchEmbedding").__module__ == "my_vit"
-    assert "# %% cut_tokens\ncut_tokens = patchify\n" in place.read_text()
+    assert "# %% cut_tokens\ncut_tokens = patchify\n" in working_folder.read_text()
 
 
-def test_what_a_student_wrote_into_the_file_stays(notebook, place):
+def test_what_a_student_wrote_into_the_file_stays(notebook, working_folder):
     notebook.run(PATCHIFY)
     notebook.run(EMBEDDING)
     assert notebook.check("patchify")
     keep("patchify")
-    place.write_text(place.read_text() + MINE)
+    working_folder.write_text(working_folder.read_text() + MINE)
     assert notebook.check("PatchEmbedding")
     keep("PatchEmbedding")
     assert own("PatchEmbedding").__module__ == "my_vit"
     assert sys.modules["my_vit"].double(2) == 4
-    assert "# %% [markdown]\n# my notes\n" in place.read_text()
-    assert place.read_text().count("# %% scratch") == 2
+    assert "# %% [markdown]\n# my notes\n" in working_folder.read_text()
+    assert working_folder.read_text().count("# %% scratch") == 2
 
 
-def test_a_part_that_is_kept_anew_loses_nothing_of_the_old_one(kept, place):
-    place.write_text(mine := place.read_text().replace("# %% patchify\n", "# %% patchify\n# my note\n"))
-    kept.run(
+def test_a_part_that_is_kept_anew_loses_nothing_of_the_old_one(notebook_with_kept_patchify, working_folder):
+    working_folder.write_text(
+        mine := working_folder.read_text().replace("# %% patchify\n", "# %% patchify\n# my note\n")
+    )
+    notebook_with_kept_patchify.run(
         PATCHIFY.replace("rows, columns", "down, across")
         .replace("rows * columns", "down * across")
         .replace("channels, rows", "channels, down")
         .replace("patch_size, columns", "patch_size, across")
     )
-    assert kept.check("patchify")
+    assert notebook_with_kept_patchify.check("patchify")
     keep("patchify")
-    assert "down, across" in place.read_text()
-    assert place.with_name("my_vit.before.py").read_text() == mine
+    assert "down, across" in working_folder.read_text()
+    assert working_folder.with_name("my_vit.before.py").read_text() == mine
 
 
 def test_in_a_class_the_file_lies_beside_the_lessons_folders(tmp_path, monkeypatch, notebook, capsys):
@@ -367,9 +378,11 @@ def test_a_part_that_the_course_does_not_have_gets_a_sentence_and_no_traceback(n
     assert caught.value._render_traceback_()[0].startswith(words)
 
 
-def test_after_a_restart_what_is_kept_stays_and_keep_says_so(kept, place, monkeypatch, capsys):
-    before = place.read_text("utf-8")
+def test_after_a_restart_what_is_kept_stays_and_keep_says_so(
+    notebook_with_kept_patchify, working_folder, monkeypatch, capsys
+):
+    before = working_folder.read_text("utf-8")
     monkeypatch.setattr(run, "_passed_objects", {})
     keep("patchify")
     assert "patchify stays in my_vit.py as it is. To replace it, check yours first: " in capsys.readouterr().out
-    assert place.read_text("utf-8") == before
+    assert working_folder.read_text("utf-8") == before

@@ -44,13 +44,13 @@ def split_and_copy(x, num_heads):
     return vit_course.split_heads(x, num_heads).contiguous()
 
 
-def passing(name, answer):
+def describe_pace_of_answer(name, answer):
     """The line on an answer to a function's exercise."""
     return describe_pace(course().exercises[name], (answer,))
 
 
 @pytest.fixture
-def slow(monkeypatch):
+def slow_clock(monkeypatch):
     """Every answer takes 38 times as long, whatever the clock of this machine says."""
     monkeypatch.setattr(timing, "_measure_ratio", lambda answer, reference: 38.4)
 
@@ -58,42 +58,42 @@ def slow(monkeypatch):
 @pytest.mark.parametrize(
     ("answer", "loop"), [(over_images, "images"), (over_patches, "rows of patches")], ids=["images", "patches"]
 )
-def test_a_loop_is_named(slow, answer, loop):
-    line = passing("patchify", answer)
+def test_a_loop_is_named(slow_clock, answer, loop):
+    line = describe_pace_of_answer("patchify", answer)
     assert line.startswith(f"Right; 38 times the time of the course's own: a loop over {loop}, with ")
     assert re.search(r"Measured with \d+ images, \d rows of patches\.$", line)  # fewer on a busy machine
 
 
-def test_without_a_loop_none_is_named(slow):
-    assert ": a loop" not in passing("patchify", vit_course.patchify)
+def test_without_a_loop_none_is_named(slow_clock):
+    assert ": a loop" not in describe_pace_of_answer("patchify", vit_course.patchify)
 
 
-def test_a_loop_that_the_course_s_own_part_has_too_is_not_held_against_an_answer(slow):
-    assert ": a loop" not in passing("VisionTransformer", vit_course.VisionTransformer)
+def test_a_loop_that_the_course_s_own_part_has_too_is_not_held_against_an_answer(slow_clock):
+    assert ": a loop" not in describe_pace_of_answer("VisionTransformer", vit_course.VisionTransformer)
 
 
 def test_memory_is_told_beside_the_course_s_own():
-    assert ", with as much memory." in passing("patchify", vit_course.patchify)
-    assert ", with 2.0 times its memory." in passing("patchify", over_images)
-    assert ", with a copy where none is needed." in passing("split_heads", split_and_copy)
+    assert ", with as much memory." in describe_pace_of_answer("patchify", vit_course.patchify)
+    assert ", with 2.0 times its memory." in describe_pace_of_answer("patchify", over_images)
+    assert ", with a copy where none is needed." in describe_pace_of_answer("split_heads", split_and_copy)
 
 
-def test_attention_written_out_is_measured_by_attention_written_out(slow):
+def test_attention_written_out_is_measured_by_attention_written_out(slow_clock):
     """What the exercise forbids, and the course's own calls, is no measure."""
 
     class MultiHeadSelfAttention(vit_course.MultiHeadSelfAttention):
         def forward(self, x):
             return super().forward(x, return_weights=True)[0]
 
-    assert ", with as much memory." in passing("MultiHeadSelfAttention", MultiHeadSelfAttention)
+    assert ", with as much memory." in describe_pace_of_answer("MultiHeadSelfAttention", MultiHeadSelfAttention)
 
 
 def test_why_it_is_told_stands_where_something_is_slow_or_large(monkeypatch):
     monkeypatch.setattr(timing, "_measure_ratio", lambda answer, reference: 1.0)
     why = "No points hang on this: it tells where a loop or a copy is left."
-    assert why not in passing("patchify", vit_course.patchify)
-    assert why in passing("patchify", over_images)
-    assert why in passing("split_heads", split_and_copy)
+    assert why not in describe_pace_of_answer("patchify", vit_course.patchify)
+    assert why in describe_pace_of_answer("patchify", over_images)
+    assert why in describe_pace_of_answer("split_heads", split_and_copy)
 
 
 @pytest.mark.parametrize("name", list(course().paces))
@@ -104,15 +104,15 @@ def test_every_size_fits_the_course_s_own_part(name):
     assert describe_pace(course().exercises[name], objects).startswith("Right; ")
 
 
-def test_the_line_stands_in_the_report_and_counts_for_nothing(slow):
-    report = check("patchify", over_images_named(), points=8)
+def test_the_line_stands_in_the_report_and_counts_for_nothing(slow_clock):
+    report = check("patchify", rename_to_patchify(), points=8)
     assert report.score == 8
     assert "38 times the time" in str(report)
     assert "38 times the time" in render_html(report)
     assert replace(report, pace=None).as_dict() == report.as_dict()
 
 
-def over_images_named():
+def rename_to_patchify():
     function = type(over_images)(over_images.__code__, over_images.__globals__, "patchify")
     return function
 
@@ -137,7 +137,7 @@ def test_what_this_size_brings_up_costs_nothing():
 def test_chance_goes_on_as_if_nothing_had_been_measured():
     torch.manual_seed(3)
     before = torch.random.get_rng_state()
-    passing("PatchEmbedding", vit_course.PatchEmbedding)
+    describe_pace_of_answer("PatchEmbedding", vit_course.PatchEmbedding)
     assert torch.equal(before, torch.random.get_rng_state())
 
 

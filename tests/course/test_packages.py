@@ -35,7 +35,7 @@ def test_another_name_is_an_attribute_error(package: ModuleType) -> None:
         package.nothing  # noqa: B018
 
 
-def run(code: str) -> str:
+def run_python(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
@@ -53,7 +53,7 @@ fit(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 10)), *[shapes(
 
 def test_data_and_a_training_that_keeps_nothing_need_torch_and_nothing_heavier() -> None:
     heavy = "{'torchvision', 'sklearn', 'matplotlib', 'accelerate', 'tensorboard', 'transformers', 'psutil'}"
-    assert run(f"import sys\n{TRAIN}\nprint({heavy} & set(sys.modules))").split("\n") == ["set()", "set()"]
+    assert run_python(f"import sys\n{TRAIN}\nprint({heavy} & set(sys.modules))").split("\n") == ["set()", "set()"]
 
 
 def test_data_fit_and_checkpoints_can_be_imported_where_lesson_06_is_graded() -> None:
@@ -64,4 +64,4 @@ def test_data_fit_and_checkpoints_can_be_imported_where_lesson_06_is_graded() ->
         "from vit_course.training import History, TrainingSettings, draws_progress, fit, load_model, save_model\n"
         "print(fit.__name__, len(list(Batches(shapes(20), 5))))"
     )
-    assert run(code) == "fit 4"
+    assert run_python(code) == "fit 4"

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from vit_course.patches import PatchEmbedding, patchify, unpatchify
 from vit_course.pretrained import conv_from_linear
 
-pytestmark = pytest.mark.usefixtures("seeded")
+pytestmark = pytest.mark.usefixtures("seed_torch")
 
 
 def test_patches_share_no_memory_with_the_images() -> None:

@@ -11,22 +11,24 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from tests.course.figures_drawn import expect_drawn, read_array, rgb
+from tests.course.figures_drawn import expect_drawn, make_random_rgb, read_drawn_array
 from vit_course import plots
 from vit_course.training import History
 
 
-def attention(batch: int, num_heads: int, tokens: int) -> Tensor:
+def make_attention_weights(batch: int, num_heads: int, tokens: int) -> Tensor:
     return torch.rand(batch, num_heads, tokens, tokens).softmax(-1)
 
 
 HISTORY = History([2.0, 1.0], [0.3, 0.6], [1.9, 1.2], [0.4, 0.55], [1.0, 1.0])
 DRAW: dict[str, Callable[[], Figure]] = {
-    "images": lambda: plots.show_images(rgb(5), list("abcde"), columns=3),
+    "images": lambda: plots.show_images(make_random_rgb(5), list("abcde"), columns=3),
     "patches": lambda: plots.show_patches(torch.rand(6, 12), (2, 3)),
     "matrix": lambda: plots.show_matrix(torch.randn(4, 6), "query", "key"),
     "history": lambda: plots.plot_history(HISTORY),
-    "attention": lambda: plots.show_attention(rgb(2), attention(2, 3, 7), (2, 3), ["cat", "dog"]),
+    "attention": lambda: plots.show_attention(
+        make_random_rgb(2), make_attention_weights(2, 3, 7), (2, 3), ["cat", "dog"]
+    ),
     "similarity": lambda: plots.show_position_similarity(torch.randn(1, 7, 8), (2, 3)),
 }
 
@@ -48,12 +50,12 @@ def test_importing_the_plots_imports_no_matplotlib() -> None:
 
 class TestImages:
     def test_pixels_are_drawn_as_they_are(self) -> None:
-        images = (rgb(2) * 255).to(torch.uint8)
+        images = (make_random_rgb(2) * 255).to(torch.uint8)
         figure = plots.show_images(images)
-        assert np.allclose(read_array(figure, 1), images[1].permute(1, 2, 0) / 255)
+        assert np.allclose(read_drawn_array(figure, 1), images[1].permute(1, 2, 0) / 255)
 
     def test_one_gray_image_is_a_batch_of_one(self) -> None:
-        picture = read_array(plots.show_images(torch.full((1, 4, 6), 0.25)))
+        picture = read_drawn_array(plots.show_images(torch.full((1, 4, 6), 0.25)))
         assert picture.shape == (4, 6, 3)
         assert np.allclose(picture, 0.25)
 
@@ -76,13 +78,13 @@ class TestImages:
 
     def test_titles_are_counted(self) -> None:
         with pytest.raises(ValueError, match="1 titles for 2 images"):
-            plots.show_images(rgb(2), ["one"])
+            plots.show_images(make_random_rgb(2), ["one"])
 
 
 class TestPatches:
     def test_tokens_are_laid_row_by_row_with_gaps(self) -> None:
         patches = torch.arange(6)[:, None].expand(6, 3 * 4) / 10  # token number over ten in every pixel
-        picture = read_array(plots.show_patches(patches, (2, 3)))
+        picture = read_drawn_array(plots.show_patches(patches, (2, 3)))
         assert picture.shape == (5, 8, 4)  # 2 and 3 patches of side 2, gaps of one
         assert np.allclose(picture[::3, ::3, 0], [[0.0, 0.1, 0.2], [0.3, 0.4, 0.5]])
         assert (picture[2, :, 3] == 0).all()  # the gap is transparent
@@ -90,7 +92,7 @@ class TestPatches:
 
     def test_inside_a_token_channels_come_first(self) -> None:
         patch = torch.arange(12).view(1, 12) / 12
-        picture = read_array(plots.show_patches(patch, (1, 1)))
+        picture = read_drawn_array(plots.show_patches(patch, (1, 1)))
         assert np.allclose(picture[..., :3] * 12, torch.arange(12).view(3, 2, 2).permute(1, 2, 0))
 
     def test_up_to_64_are_numbered(self) -> None:
@@ -137,7 +139,9 @@ class TestAttention:
         weights[0, :, class_token + 2] = 1  # every query looks at the patch top right
         weights[1, :, class_token + 3] = 1  # or bottom left
         figure = plots.show_attention(torch.full((3, 20, 30), 0.5), weights, (2, 3))
-        saturation = [picture.max(-1) - picture.min(-1) for picture in (read_array(figure, 1), read_array(figure, 2))]
+        saturation = [
+            picture.max(-1) - picture.min(-1) for picture in (read_drawn_array(figure, 1), read_drawn_array(figure, 2))
+        ]
         assert saturation[0][5, 25] > 0.5
         assert saturation[1][15, 5] > 0.5
         assert saturation[0][15, 5] == pytest.approx(0, abs=1e-6)
@@ -146,7 +150,7 @@ class TestAttention:
         weights = torch.full((1, 5, 5), 0.001)
         weights[:, :, 0] = 0.996
         figure = plots.show_attention(torch.zeros(3, 4, 4), weights, (2, 2))
-        assert np.ptp(read_array(figure, 1), axis=(0, 1)).max() < 1e-6
+        assert np.ptp(read_drawn_array(figure, 1), axis=(0, 1)).max() < 1e-6
 
     @pytest.mark.parametrize(
         ("images", "grid", "message"),
@@ -154,13 +158,13 @@ class TestAttention:
     )
     def test_images_weights_and_grid_must_fit(self, images: int, grid: tuple[int, int], message: str) -> None:
         with pytest.raises(ValueError, match=message):
-            plots.show_attention(rgb(images), attention(2, 2, 7), grid)
+            plots.show_attention(make_random_rgb(images), make_attention_weights(2, 2, 7), grid)
 
 
 class TestPositionSimilarity:
     def test_each_small_map_is_the_similarity_of_its_patch(self) -> None:
         positions = torch.randn(1, 7, 8)
-        picture = read_array(plots.show_position_similarity(positions, (2, 3)))
+        picture = read_drawn_array(plots.show_position_similarity(positions, (2, 3)))
         patches = positions[0, 1:].reshape(2, 3, 8)
         expected = torch.cosine_similarity(patches[1, 2], patches, dim=-1)  # (2, 3)
         assert np.allclose(picture[3:5, 8:11], expected, atol=1e-6)  # pitch is 2 + 1 down, 3 + 1 across

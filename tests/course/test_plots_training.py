@@ -20,7 +20,7 @@ WORST = [Confusion(0, 1, 2, 0.2, (3, 1)), Confusion(1, 0, 1, 0.1, (2,))]
 IMAGES = torch.randint(0, 256, (4, 3, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
 
 
-def run(*validation: float) -> History:
+def make_history(*validation: float) -> History:
     history = History()
     history.train_loss = [2 * value for value in validation]
     history.validation_loss = list(validation)
@@ -29,8 +29,8 @@ def run(*validation: float) -> History:
 
 
 DRAW = {
-    "one run": lambda: plot_runs([run(2.0, 1.0)], "a run"),
-    "three runs": lambda: plot_runs([run(2.0, 1.0), run(2.2, 1.4, 1.0), run(1.9, 0.9)]),
+    "one run": lambda: plot_runs([make_history(2.0, 1.0)], "a run"),
+    "three runs": lambda: plot_runs([make_history(2.0, 1.0), make_history(2.2, 1.4, 1.0), make_history(1.9, 0.9)]),
     "confusions": lambda: show_confusions(MATRIX, CLASSES, WORST, IMAGES),
     "no mistakes": lambda: show_confusions(torch.eye(3) * 5, CLASSES, [], IMAGES),
     "many classes": lambda: show_confusions(torch.ones(100, 100), [str(i) for i in range(100)], WORST, IMAGES),
@@ -42,12 +42,12 @@ def test_a_figure_is_drawn_and_no_global_state_changes(name: str, tmp_path: Path
     expect_drawn(DRAW[name], tmp_path / "figure.png")
 
 
-def lines(figure: Figure, axes: int) -> list[list[float]]:
+def read_drawn_lines(figure: Figure, axes: int) -> list[list[float]]:
     return [line.get_ydata().tolist() for line in figure.axes[axes].lines]
 
 
 def test_several_runs_are_drawn_as_their_mean_as_far_as_the_shortest_goes() -> None:
-    train, validation = lines(DRAW["three runs"](), 0)
+    train, validation = read_drawn_lines(DRAW["three runs"](), 0)
     assert validation == pytest.approx([(2.0 + 2.2 + 1.9) / 3, (1.0 + 1.4 + 0.9) / 3])
     assert train == pytest.approx([2 * value for value in validation])
 
@@ -61,7 +61,7 @@ def test_the_band_reaches_from_the_least_to_the_most() -> None:
 
 def test_accuracy_is_shown_in_percent() -> None:
     figure = DRAW["one run"]()
-    assert lines(figure, 1)[1] == pytest.approx([80, 90])
+    assert read_drawn_lines(figure, 1)[1] == pytest.approx([80, 90])
     assert "90.0 %" in figure.axes[1].get_title()
 
 

@@ -9,7 +9,7 @@ import torch
 from vit_course.positions import add_class_token, sinusoidal_positions, sinusoidal_positions_2d
 from vit_course.pretrained import resize_positions
 
-pytestmark = pytest.mark.usefixtures("seeded")
+pytestmark = pytest.mark.usefixtures("seed_torch")
 
 
 def test_sinusoids_are_exact_far_from_the_start() -> None:

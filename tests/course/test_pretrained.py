@@ -24,42 +24,42 @@ SMALL = ViTConfig(image_size=16, patch_size=4, num_classes=7, embed_dim=24, dept
 
 
 @torch.no_grad()
-def randomize(model: nn.Module) -> None:
+def randomize_parameters(model: nn.Module) -> None:
     torch.manual_seed(3)
     for parameter in model.parameters():
         parameter.normal_(std=0.2)
     model.eval()
 
 
-def random_ours(config: ViTConfig = SMALL, **changes: Any) -> VisionTransformer:
+def make_random_vit(config: ViTConfig = SMALL, **changes: Any) -> VisionTransformer:
     model = VisionTransformer(replace(config, **changes))
-    randomize(model)
+    randomize_parameters(model)
     return model
 
 
-def fresh_torchvision(representation_size: int | None = None) -> nn.Module:
+def make_torchvision_vit(representation_size: int | None = None) -> nn.Module:
     from torchvision.models import VisionTransformer as TorchvisionTransformer
 
     return TorchvisionTransformer(16, 4, 3, 3, 24, 48, num_classes=7, representation_size=representation_size)
 
 
-def random_torchvision(representation_size: int | None = None) -> nn.Module:
-    model = fresh_torchvision(representation_size)
-    randomize(model)
+def make_random_torchvision_vit(representation_size: int | None = None) -> nn.Module:
+    model = make_torchvision_vit(representation_size)
+    randomize_parameters(model)
     return model
 
 
-def random_timm(**choices: Any) -> nn.Module:
+def make_random_timm_vit(**choices: Any) -> nn.Module:
     from timm.models.vision_transformer import VisionTransformer as TimmTransformer
 
     model = TimmTransformer(
         img_size=(16, 8), patch_size=4, num_classes=7, embed_dim=24, depth=3, num_heads=3, mlp_ratio=2, **choices
     )
-    randomize(model)
+    randomize_parameters(model)
     return model
 
 
-def random_transformers() -> nn.Module:
+def make_random_transformers_vit() -> nn.Module:
     from transformers import ViTConfig as TransformersConfig
     from transformers import ViTForImageClassification
 
@@ -73,7 +73,7 @@ def random_transformers() -> nn.Module:
         intermediate_size=48,
     )
     model = ViTForImageClassification(config)
-    randomize(model)
+    randomize_parameters(model)
     return model
 
 
@@ -90,7 +90,7 @@ def assert_same_logits(ours: VisionTransformer, theirs: nn.Module) -> None:
 @pytest.mark.parametrize("kind", ["linear", "convolution"])
 @pytest.mark.parametrize("representation_size", [None, 10])
 def test_torchvision_weights_give_torchvision_logits(kind: Any, representation_size: int | None) -> None:
-    theirs = random_torchvision(representation_size)
+    theirs = make_random_torchvision_vit(representation_size)
     ours = VisionTransformer(replace(SMALL, patch_embedding=kind, representation_size=representation_size))
     assert load_torchvision(ours, theirs.state_dict()) is ours
     assert_same_logits(ours, theirs)
@@ -99,30 +99,30 @@ def test_torchvision_weights_give_torchvision_logits(kind: Any, representation_s
 @pytest.mark.parametrize("kind", ["linear", "convolution"])
 @pytest.mark.parametrize("representation_size", [None, 10])
 def test_our_weights_give_our_logits_in_torchvision(kind: Any, representation_size: int | None) -> None:
-    ours = random_ours(patch_embedding=kind, representation_size=representation_size)
-    theirs = fresh_torchvision(representation_size)
+    ours = make_random_vit(patch_embedding=kind, representation_size=representation_size)
+    theirs = make_torchvision_vit(representation_size)
     theirs.load_state_dict(to_torchvision(ours))
     assert_same_logits(ours, theirs.eval())
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "sinusoidal_2d", "learned_from_sinusoidal"])
 def test_tables_of_sines_go_to_torchvision_too(positions: Any) -> None:
-    ours = random_ours(positions=positions)
-    theirs = fresh_torchvision()
+    ours = make_random_vit(positions=positions)
+    theirs = make_torchvision_vit()
     theirs.load_state_dict(to_torchvision(ours))
     assert_same_logits(ours, theirs.eval())
 
 
 def test_names_survive_the_way_there_and_back() -> None:
-    ours = random_ours(patch_embedding="convolution", representation_size=10).state_dict()
-    there = to_torchvision(random_ours(patch_embedding="convolution", representation_size=10))
+    ours = make_random_vit(patch_embedding="convolution", representation_size=10).state_dict()
+    there = to_torchvision(make_random_vit(patch_embedding="convolution", representation_size=10))
     back = from_torchvision(there)
     assert back.keys() == ours.keys()
     assert all(torch.equal(back[name], ours[name]) for name in ours)
 
 
 def test_names_of_older_torchvision_files() -> None:
-    theirs = random_torchvision()
+    theirs = make_random_torchvision_vit()
     old = {
         name.replace("mlp.0.", "mlp.linear_1.").replace("mlp.3.", "mlp.linear_2."): tensor
         for name, tensor in theirs.state_dict().items()
@@ -149,27 +149,27 @@ def test_what_torchvision_cannot_hold_is_refused(changes: dict[str, Any], messag
 
 
 def test_a_relu_that_is_not_there_does_not_matter() -> None:
-    assert "heads.head.weight" in to_torchvision(random_ours(head_activation="relu"))
+    assert "heads.head.weight" in to_torchvision(make_random_vit(head_activation="relu"))
 
 
 @pytest.mark.parametrize("kind", ["linear", "convolution"])
 @pytest.mark.parametrize("qkv_bias", [True, False])
 def test_timm_weights_give_timm_logits(kind: Any, qkv_bias: bool) -> None:
-    theirs = random_timm(qkv_bias=qkv_bias)
+    theirs = make_random_timm_vit(qkv_bias=qkv_bias)
     ours = VisionTransformer(replace(SMALL, image_size=(16, 8), patch_embedding=kind, qkv_bias=qkv_bias))
     load_weights(ours, from_timm(theirs.state_dict()))
     assert_same_logits(ours, theirs)
 
 
 def test_timm_mean_pooling_before_the_norm_fits() -> None:
-    theirs = random_timm(global_pool="avg", class_token=False, fc_norm=False)
+    theirs = make_random_timm_vit(global_pool="avg", class_token=False, fc_norm=False)
     ours = VisionTransformer(replace(SMALL, image_size=(16, 8), pooling="mean"))
     load_weights(ours, from_timm(theirs.state_dict()))
     assert_same_logits(ours, theirs)
 
 
 def test_timm_norm_after_pooling_is_refused() -> None:
-    theirs = random_timm(global_pool="avg", class_token=False)
+    theirs = make_random_timm_vit(global_pool="avg", class_token=False)
     with pytest.raises(ValueError, match="fc_norm=False"):
         from_timm(theirs.state_dict())
 
@@ -177,7 +177,7 @@ def test_timm_norm_after_pooling_is_refused() -> None:
 def test_timm_layers_that_we_lack_are_named() -> None:
     ours = VisionTransformer(replace(SMALL, image_size=(16, 8)))
     with pytest.raises(ValueError, match=r"unexpected blocks\.0\.ls1\.gamma"):
-        load_weights(ours, from_timm(random_timm(init_values=0.1).state_dict()))
+        load_weights(ours, from_timm(make_random_timm_vit(init_values=0.1).state_dict()))
 
 
 TRANSFORMERS_5_TO_4 = {
@@ -194,7 +194,7 @@ TRANSFORMERS_5_TO_4 = {
 @pytest.mark.parametrize("older_names", [False, True])
 @pytest.mark.parametrize("kind", ["linear", "convolution"])
 def test_transformers_weights_give_transformers_logits(older_names: bool, kind: Any) -> None:
-    theirs = random_transformers()
+    theirs = make_random_transformers_vit()
     state = theirs.state_dict()
     if older_names:
         for new, old in TRANSFORMERS_5_TO_4.items():
@@ -209,7 +209,7 @@ def test_transformers_weights_give_transformers_logits(older_names: bool, kind: 
 
 
 def test_a_missing_part_of_the_transformers_attention_is_named() -> None:
-    state = random_transformers().state_dict()
+    state = make_random_transformers_vit().state_dict()
     key = next(name for name in state if re.search(r"layers?\.1\..*(k_proj|key)\.weight", name))
     del state[key]
     ours = VisionTransformer(replace(SMALL, image_size=(8, 16)))
@@ -223,14 +223,14 @@ def test_a_name_that_nobody_knows_stays_as_it_is() -> None:
     assert from_timm({"cls_tokens": torch.zeros(1)}).keys() == {"cls_tokens"}
 
 
-def without(state: dict[str, Tensor], name: str) -> dict[str, Tensor]:
+def drop_tensor(state: dict[str, Tensor], name: str) -> dict[str, Tensor]:
     return {key: tensor for key, tensor in state.items() if key != name}
 
 
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda state: without(state, "norm.bias"), "missing norm.bias"),
+        (lambda state: drop_tensor(state, "norm.bias"), "missing norm.bias"),
         (lambda state: state | {"extra": torch.zeros(1)}, "unexpected extra"),
         (lambda state: state | {"norm.bias": torch.zeros(5)}, r"norm.bias is \(5,\), the model has \(24,\)"),
         (
@@ -252,7 +252,7 @@ def without(state: dict[str, Tensor], name: str) -> dict[str, Tensor]:
 def test_weights_that_do_not_fit_are_refused_and_change_nothing(
     spoil: Callable[[dict[str, Tensor]], dict[str, Tensor]], message: str
 ) -> None:
-    model = random_ours()
+    model = make_random_vit()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     other = {name: tensor + 1 for name, tensor in before.items()}
     with pytest.raises(ValueError, match=message):
@@ -263,13 +263,13 @@ def test_weights_that_do_not_fit_are_refused_and_change_nothing(
 
 @pytest.mark.parametrize(("saved", "wanted"), [("linear", "convolution"), ("convolution", "linear")])
 def test_a_patch_embedding_of_either_kind_fits_the_other(saved: Any, wanted: Any) -> None:
-    theirs, ours = random_ours(patch_embedding=saved), VisionTransformer(replace(SMALL, patch_embedding=wanted))
+    theirs, ours = make_random_vit(patch_embedding=saved), VisionTransformer(replace(SMALL, patch_embedding=wanted))
     load_weights(ours, theirs.state_dict())
     assert_same_logits(ours, theirs)
 
 
 def test_loading_copies_the_weights() -> None:
-    theirs, ours = random_ours(), VisionTransformer(SMALL)
+    theirs, ours = make_random_vit(), VisionTransformer(SMALL)
     load_weights(ours, theirs.state_dict())
     nn.init.zeros_(theirs.head.weight)
     assert bool(ours.head.weight.any())

@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 _REPORT = re.compile(r"<!-- table: report -->.*?<!-- end of table -->", re.DOTALL)
 
 
-def _committed_text_files():
+def _list_committed_text_files():
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if listed.returncode:
         pytest.skip("not a git checkout: nobody can say which files are committed")
@@ -30,7 +30,7 @@ def _committed_text_files():
             yield name, path.read_text(encoding="utf-8")
 
 
-def _name(requirement):
+def _read_package_name(requirement):
     return re.split(r"[\[<>=!~; ]", requirement)[0].lower().replace("_", "-")
 
 
@@ -54,16 +54,16 @@ def test_every_dependency_is_pinned_by_name_and_version_only():
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pins = [line for line in lines if not line.startswith("#")]
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.!]+", pin) for pin in pins), pins
-    pinned = {_name(pin) for pin in pins}
+    pinned = {_read_package_name(pin) for pin in pins}
     extras = PROJECT["optional-dependencies"].values()
     wanted = [*PROJECT["dependencies"], *itertools.chain.from_iterable(extras)]
-    assert {_name(each) for each in wanted} - {"vit-course"} <= pinned
+    assert {_read_package_name(each) for each in wanted} - {"vit-course"} <= pinned
 
 
 def test_what_installs_a_clone_takes_the_versions_that_are_tried():
     told = [
         (name, line)
-        for name, text in _committed_text_files()
+        for name, text in _list_committed_text_files()
         for line in text.splitlines()
         if re.search(r"pip install[^`]*\[(notebooks|grading|postgres)", line) and "vit-course[" not in line
     ]
@@ -72,7 +72,7 @@ def test_what_installs_a_clone_takes_the_versions_that_are_tried():
 
 
 def test_a_student_needs_neither_nbgrader_nor_jupyterlab():
-    assert not {"nbgrader", "jupyterlab"} & {_name(each) for each in PROJECT["dependencies"]}
+    assert not {"nbgrader", "jupyterlab"} & {_read_package_name(each) for each in PROJECT["dependencies"]}
 
 
 def test_the_readme_is_one_page():
@@ -91,7 +91,7 @@ def test_a_fork_changes_one_line_and_builds(tmp_path):
     (tmp_path / "pyproject.toml").write_text(project.replace(line, other), encoding="utf-8")
     built = {path.as_posix(): content.decode() for path, content in build_files(tmp_path).items()}
     old = re.compile("|".join(re.escape(each.split("://")[1].rstrip("/")) for each in urls.values()))
-    after = {name: built.get(name, text) for name, text in _committed_text_files() if old.search(text)}
+    after = {name: built.get(name, text) for name, text in _list_committed_text_files() if old.search(text)}
     assert after.keys() > {"pyproject.toml", "README.md", "notebooks/00_start.ipynb"}
     # the course's own reports, until its package is built there
     assert [name for name, text in after.items() if old.search(_REPORT.sub("", text))] == ["pyproject.toml"]
@@ -190,20 +190,20 @@ def test_a_workflow_is_yaml_whose_actions_are_pinned_and_which_grades_nothing_un
 def test_a_push_runs_the_tests_and_a_release_the_proofs_too():
     """What CI calls is what the README tells a user to call."""
     runs = {
-        name: [step.get("run") for job in _workflow(name)["jobs"].values() for step in job["steps"]]
+        name: [step.get("run") for job in _read_workflow(name)["jobs"].values() for step in job["steps"]]
         for name in ("tests", "release")
     }
     assert ".ci/run" in runs["tests"]
     assert "make test-all" in runs["release"]
 
 
-def _workflow(name):
+def _read_workflow(name):
     return yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text(encoding="utf-8"))
 
 
 def test_no_committed_file_names_a_path_of_one_machine():
     machine = re.compile(r"(?<![\w.])/(?:work|root|home|farm)/\w|pypi\.org|pythonhosted|/opt/")
-    found = [name for name, text in _committed_text_files() if machine.search(text)]
+    found = [name for name, text in _list_committed_text_files() if machine.search(text)]
     assert found in ([], ["tests/course/test_project_files.py"])
 
 
@@ -211,6 +211,8 @@ def test_no_test_depends_on_how_fast_a_machine_is():
     """What hangs ends after `tests.waiting.GIVE_UP`, and hypothesis has one profile, in `tests/kit/conftest.py`."""
     near = re.compile(r"\b(?:timeout=\d\d?\b|timeout=\d\d_|(?:wait|join|result)\([1-9]|@settings\(|deadline=None)")
     # what an attack waits for is part of the attack
-    tests = [(name, text) for name, text in _committed_text_files() if re.match(r"tests/(?!e2e/attacks/).*\.py", name)]
+    tests = [
+        (name, text) for name, text in _list_committed_text_files() if re.match(r"tests/(?!e2e/attacks/).*\.py", name)
+    ]
     found = {name: near.findall(text) for name, text in tests if near.search(text) and ROOT / name != Path(__file__)}
     assert found == {"tests/kit/conftest.py": ["deadline=None"]}

@@ -69,7 +69,7 @@ class InAPlainList(VisionTransformer):
         self.blocks = [EncoderBlock(config.embed_dim, config.num_heads) for _ in range(config.depth)]
 
 
-def lead_of(exercise: str, answer: Any) -> Report:
+def check_without_points(exercise: str, answer: Any) -> Report:
     report = check(exercise, answer, points=3)
     assert report.score == 0
     return report
@@ -87,7 +87,7 @@ def lead_of(exercise: str, answer: Any) -> Report:
 def test_a_slip_leads_and_every_failure_without_a_name_waits_for_it(
     exercise: str, answer: Any, claim: str, seen: str
 ) -> None:
-    report = lead_of(exercise, answer)
+    report = check_without_points(exercise, answer)
     lead = report.results[0]
     assert (lead.claim, lead.reason, lead.leads) == (claim, Reason.SLIP, True)
     assert seen in lead.seen
@@ -102,10 +102,10 @@ def test_a_line_left_over_is_not_called_unwritten() -> None:
         raise NotImplementedError("write me")
         return right(images, patch_size)
 
-    report = lead_of("patchify", patchify)
+    report = check_without_points("patchify", patchify)
     assert "still begins with the stub's `raise NotImplementedError`" in str(report.problem)
     assert "not written yet" not in str(report)
-    assert "`forward` still begins" in str(lead_of("PatchEmbedding", LeftAbove))
+    assert "`forward` still begins" in str(check_without_points("PatchEmbedding", LeftAbove))
 
 
 def test_an_empty_answer_is_still_unwritten() -> None:
@@ -113,7 +113,7 @@ def test_an_empty_answer_is_still_unwritten() -> None:
         """Cut images."""
         raise NotImplementedError
 
-    assert "is not written yet" in str(lead_of("patchify", patchify).problem)
+    assert "is not written yet" in str(check_without_points("patchify", patchify).problem)
 
 
 def unpatchify(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
@@ -126,7 +126,7 @@ def my_unpatchify(patches: Tensor, patch_size: int, image_size: tuple[int, int])
 
 def test_an_answer_under_another_name_is_found() -> None:
     assert "there is a `my_unpatchify`. Is that yours? Call it `unpatchify`." in str(
-        lead_of("unpatchify", unpatchify).problem
+        check_without_points("unpatchify", unpatchify).problem
     )
 
 

@@ -21,29 +21,29 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 
 
-def text_of(lesson: str) -> str:
+def read_lesson_text(lesson: str) -> str:
     """A lesson's text, its lines joined."""
     cells = read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py").cells
     return " ".join(word for cell in cells for word in cell.source.split())
 
 
-def page(path: str) -> str:
+def read_page(path: str) -> str:
     """A page's text, its lines joined."""
     return " ".join((ROOT / path).read_text(encoding="utf-8").split())
 
 
-def note(name: str) -> str:
+def read_note(name: str) -> str:
     """A side note's text, its lines joined."""
-    return page(f"docs/site/notes/{name}.md")
+    return read_page(f"docs/site/notes/{name}.md")
 
 
-TRAINING, EXPERIMENTS = (text_of(name) for name in ("06_training", "07_experiments"))
+TRAINING, EXPERIMENTS = (read_lesson_text(name) for name in ("06_training", "07_experiments"))
 SEEDS, PAIRS, AND_CNN, BROKEN, OVERSURE = (
-    note(name) for name in ("three_seeds", "pairing", "vit_and_cnn", "broken_vits", "overconfidence")
+    read_note(name) for name in ("three_seeds", "pairing", "vit_and_cnn", "broken_vits", "overconfidence")
 )
 
 
-def log(name: str) -> dict[str, Any]:
+def read_results(name: str) -> dict[str, Any]:
     return json.loads((RESULTS / name).read_text())
 
 
@@ -52,11 +52,11 @@ def list_percents(accuracies: list[float]) -> str:
     return f"{', '.join(first)} and {last} %"
 
 
-def in_a_cell(accuracies: list[float]) -> str:
+def write_table_cell(accuracies: list[float]) -> str:
     return ", ".join(f"{each:.1f}" for each in accuracies)
 
 
-def interval(arm: list[float], baseline: list[float]) -> str:
+def write_interval(arm: list[float], baseline: list[float]) -> str:
     """The mean of the paired differences, and half the width of its 95 % t interval, as lessons write it."""
     gap, half = paired_interval(arm, baseline)
     return f"{gap:+.1f} ± {half:.1f}".replace("-", "−")
@@ -64,7 +64,7 @@ def interval(arm: list[float], baseline: list[float]) -> str:
 
 ARMS = {
     arm: [100 * run["validation_accuracy"][-1] for run in runs.values()]
-    for arm, runs in log("lesson_cifar.json")["results"].items()
+    for arm, runs in read_results("lesson_cifar.json")["results"].items()
 }
 BASELINES = {
     "few images, shifted and flipped": "few images",
@@ -82,13 +82,16 @@ def test_every_arm_of_the_experiments_is_quoted_from_its_runs(arm):
     text = AND_CNN if arm == "convolutions" else EXPERIMENTS
     assert list_percents(ARMS[arm]) in text
     if arm not in ("base", "few images"):
-        assert interval(ARMS[arm], ARMS[BASELINES.get(arm, "base")]) in text
+        assert write_interval(ARMS[arm], ARMS[BASELINES.get(arm, "base")]) in text
 
 
 def test_how_long_the_six_experiments_took_is_quoted_from_their_runs():
     later = ("scrambled", "small positions, scrambled", "convolutions")
     runs = [
-        run for arm, runs in log("lesson_cifar.json")["results"].items() if arm not in later for run in runs.values()
+        run
+        for arm, runs in read_results("lesson_cifar.json")["results"].items()
+        if arm not in later
+        for run in runs.values()
     ]
     seconds = [run["seconds"][0] for run in runs]
     assert f"are {len(runs)} trainings, which took us {sum(seconds) / 60:.0f} minutes of one CPU core" in EXPERIMENTS
@@ -119,19 +122,19 @@ def test_which_verdicts_hang_on_pairs_is_said_as_it_is(arm):
 
 
 def test_the_convnet_is_trained_at_the_best_of_the_rates_that_were_tried():
-    logged = log("lesson_cifar.json")
+    logged = read_results("lesson_cifar.json")
     rates = logged["convnet_rates"]
     assert logged["arms"]["convolutions"]["learning_rate"] == float(max(rates, key=lambda rate: rates[rate]))
     assert list_percents([100 * accuracy for accuracy in rates.values()]) in AND_CNN
 
 
 def test_first_epochs_and_overfitting_are_reported_as_they_were():
-    run = log("lesson_cifar.json")["results"]["base"]["0"]["validation_accuracy"]
+    run = read_results("lesson_cifar.json")["results"]["base"]["0"]["validation_accuracy"]
     assert f"{100 * run[0]:.1f} % right after the first epoch and {100 * run[-1]:.1f} % after the sixth" in TRAINING
-    base = log("lesson_cifar.json")["results"]["base"]["0"]
+    base = read_results("lesson_cifar.json")["results"]["base"]["0"]
     first, second = ([f"{base[f'{which}_loss'][epoch]:.2f}" for which in ("validation", "train")] for epoch in (0, 1))
     assert f"({' and '.join(first)}, then {' and '.join(second)})" in TRAINING
-    for seed, run in log("lesson_cifar.json")["results"]["few images"].items():
+    for seed, run in read_results("lesson_cifar.json")["results"]["few images"].items():
         losses, accuracies = run["validation_loss"], run["validation_accuracy"]
         best = losses.index(min(losses))
         assert f"from {100 * accuracies[best]:.1f} to {100 * accuracies[-1]:.1f} %" in TRAINING
@@ -141,15 +144,15 @@ def test_first_epochs_and_overfitting_are_reported_as_they_were():
 
 
 def test_models_to_hand_in_reach_what_the_table_of_lesson_07_promises():
-    first, with_muon = (log("hand_in.json")["results"][name] for name in ("as they are", "patches of 4, Muon"))
+    first, with_muon = (read_results("hand_in.json")["results"][name] for name in ("as they are", "patches of 4, Muon"))
     shares = [100 * first[f"{split}_accuracy"] for split in ("validation", "test")]
     assert "got {:.1f} % of the validation photos and {:.1f} % of all test photos".format(*shares) in EXPERIMENTS
     assert f"Patches of 4 with Muon reached {100 * with_muon['test_accuracy']:.1f} %" in EXPERIMENTS
-    wide = [log(f"hand_in/wide-{seed}.json") for seed in range(3)]
+    wide = [read_results(f"hand_in/wide-{seed}.json") for seed in range(3)]
     reached, minutes = [100 * each["test"]["top1"] for each in wide], [each["seconds"] / 60 for each in wide]
     assert f"row {min(reached):.1f} to {max(reached):.1f} % (three seeds)" in EXPERIMENTS
     assert f"| {min(minutes):.0f} to {max(minutes):.0f} |" in EXPERIMENTS
-    coffee = [log(f"recipes/cpu-coffee-{seed}.json") for seed in range(3)]
+    coffee = [read_results(f"recipes/cpu-coffee-{seed}.json") for seed in range(3)]
     reached = [100 * each["test"]["top1"] for each in coffee]
     work = sum(each["cpu_seconds"] for each in coffee) / len(coffee) / 60
     assert f"{min(reached):.1f} to {max(reached):.1f} % (three seeds) for {work:.0f} minutes of one core" in EXPERIMENTS
@@ -161,14 +164,14 @@ def test_models_to_hand_in_reach_what_the_table_of_lesson_07_promises():
 
 @pytest.mark.parametrize("arm", ["constant rate", "no weight decay", "SGD, 0.1"])
 def test_what_each_training_tool_adds_is_quoted_from_its_runs(arm):
-    runs = log("training_tools.json")["results"]
+    runs = read_results("training_tools.json")["results"]
     each = [100 * run["accuracy"] for run in runs[arm].values()]
-    assert f"| {', '.join(f'{accuracy:.1f}' for accuracy in each)} | {interval(each, ARMS['base'])} |" in TRAINING
+    assert f"| {', '.join(f'{accuracy:.1f}' for accuracy in each)} | {write_interval(each, ARMS['base'])} |" in TRAINING
     others = {rate: 100 * runs[f"SGD, {rate}"]["0"]["accuracy"] for rate in (0.03, 0.3)}
     assert f"tried with seed 0 (0.03 reached {others[0.03]:.1f} %, 0.3 reached {others[0.3]:.1f} %)" in TRAINING
 
 
-MODERN, MODERN_RUNS = text_of("10_modern"), log("modern.json")["results"]
+MODERN, MODERN_RUNS = read_lesson_text("10_modern"), read_results("modern.json")["results"]
 CHANGES = {
     arm: [100 * run["validation_accuracy"][-1] for run in runs.values()]
     for arm, runs in MODERN_RUNS.items()
@@ -179,12 +182,12 @@ CHANGES = {
 WITH_SCALE = ("", ", LayerScale")
 
 
-def last_losses(arm: str) -> list[float]:
+def list_last_losses(arm: str) -> list[float]:
     return [run["validation_loss"][-1] for run in MODERN_RUNS[arm].values()]
 
 
-def of_loss(arm: str, baseline: str) -> str:
-    gap, half = paired_interval(last_losses(arm), last_losses(baseline))
+def write_loss_interval(arm: str, baseline: str) -> str:
+    gap, half = paired_interval(list_last_losses(arm), list_last_losses(baseline))
     return f"{gap:+.2f} ± {half:.2f}".replace("-", "−")
 
 
@@ -194,16 +197,16 @@ def test_every_change_of_lesson_10_is_quoted_from_its_runs(arm):
     group, _, change = arm.partition(", ")
     is_baseline = arm == "plain" or any(other.startswith(f"{arm}, ") for other in CHANGES)
     baseline = CHANGES[group if change else "plain"]
-    difference = "" if is_baseline else f"{interval(CHANGES[arm], baseline)} "
+    difference = "" if is_baseline else f"{write_interval(CHANGES[arm], baseline)} "
     name = arm.replace("rotary positions", "rotary, not learned")
-    assert f"| {name} | {in_a_cell(CHANGES[arm])} | {difference}|" in MODERN
+    assert f"| {name} | {write_table_cell(CHANGES[arm])} | {difference}|" in MODERN
 
 
 def test_what_lesson_10_compares_with_the_plain_model_follows_from_its_runs():
-    assert f"normal rate ({interval(CHANGES['high rate, QK-norm'], CHANGES['plain'])})" in MODERN
-    assert f"than four blocks ({interval(CHANGES['sixteen blocks'], CHANGES['plain'])})" in MODERN
-    assert f"than the four ({interval(CHANGES['sixteen blocks, LayerScale'], CHANGES['plain'])})" in MODERN
-    assert MODERN.count(f"of their loss, {of_loss('rotary positions', 'plain')}, contains 0") == 2
+    assert f"normal rate ({write_interval(CHANGES['high rate, QK-norm'], CHANGES['plain'])})" in MODERN
+    assert f"than four blocks ({write_interval(CHANGES['sixteen blocks'], CHANGES['plain'])})" in MODERN
+    assert f"than the four ({write_interval(CHANGES['sixteen blocks, LayerScale'], CHANGES['plain'])})" in MODERN
+    assert MODERN.count(f"of their loss, {write_loss_interval('rotary positions', 'plain')}, contains 0") == 2
 
 
 def test_how_long_the_experiment_takes_is_quoted_from_its_runs():
@@ -218,16 +221,17 @@ def test_how_long_the_experiment_takes_is_quoted_from_its_runs():
 def test_rotary_positions_are_compared_with_the_other_positions_of_lesson_07():
     rotary = CHANGES["rotary positions"]
     none, small, sine = (ARMS[f"{name} positions"] for name in ("no", "small", "sine"))
-    assert f"({list_percents(none)}) rotary ones gain {interval(rotary, none).lstrip('+')} points" in MODERN
-    against = interval(rotary, small).lstrip("+")
+    assert f"({list_percents(none)}) rotary ones gain {write_interval(rotary, none).lstrip('+')} points" in MODERN
+    against = write_interval(rotary, small).lstrip("+")
     assert f"do ({list_percents(small)}), {against}." in MODERN
     assert f"rotary wins by {against} points" in MODERN
-    assert f"these runs show no difference ({interval(rotary, sine)})" in MODERN
+    assert f"these runs show no difference ({write_interval(rotary, sine)})" in MODERN
 
 
 def test_lesson_10_sets_its_changes_beside_what_lesson_07_found():
     assert (
-        f"gained {interval(ARMS['few images, shifted and flipped'], ARMS['few images']).lstrip('+')} points" in MODERN
+        f"gained {write_interval(ARMS['few images, shifted and flipped'], ARMS['few images']).lstrip('+')} points"
+        in MODERN
     )
     assert f"reached {list_percents(ARMS['convolutions'])} on the same images" in MODERN
     assert f"The best row here has {max(map(max, CHANGES.values())):.1f} % at most" in MODERN
@@ -257,15 +261,15 @@ def test_drop_path_slows_overfitting_and_its_best_epoch_is_no_better():
     runs = [[run["validation_loss"] for run in MODERN_RUNS[arm].values()] for arm in names]
     lowest = [[min(losses) for losses in each] for each in runs]
     epochs = [losses.index(min(losses)) + 1 for each in runs for losses in each]
-    without, with_it = (f"{min(ends):.2f} to {max(ends):.2f}" for ends in map(last_losses, names))
+    without, with_it = (f"{min(ends):.2f} to {max(ends):.2f}" for ends in map(list_last_losses, names))
     assert f"it is {without} without and {with_it} with it" in MODERN
-    assert min(map(min, map(last_losses, names))) > math.log(10)
+    assert min(map(min, map(list_last_losses, names))) > math.log(10)
     assert f"after epochs {min(epochs)} to {max(epochs)}" in MODERN
     first, second = ("{:.2f}, {:.2f} and {:.2f}".format(*each) for each in lowest)
     assert f"{first} without, {second} with it" in MODERN
     gap, half = paired_interval(lowest[1], lowest[0])
     assert f"({gap:+.2f} ± {half:.2f})" in MODERN
-    assert of_loss(*reversed(names)).lstrip("−") in MODERN
+    assert write_loss_interval(*reversed(names)).lstrip("−") in MODERN
 
 
 def test_few_images_make_a_model_sure_and_not_wrong():
@@ -292,7 +296,7 @@ def test_sixteen_blocks_are_compared_at_the_best_of_the_rates_that_were_tried():
     assert f"{quoted[0]} without LayerScale, and at {quoted[1]} with it" in MODERN
 
 
-SHORT = log("lesson_modern.json")["short"]
+SHORT = read_results("lesson_modern.json")["short"]
 
 
 def test_what_short_cells_of_lesson_10_print_is_quoted():
@@ -307,13 +311,13 @@ def test_what_short_cells_of_lesson_10_print_is_quoted():
     assert {f"the largest weight stayed at {each:.2f}" in MODERN for each in with_norms} == {True}
     assert with_norms[0] > without[0]
     ranges = [f"{min(each):.1f} to {max(each):.1f}" for each in SHORT["speed_up"].values()]
-    assert "{} times as fast with 65 tokens, {} times with 257, and {} times with 1,025".format(*ranges) in note(
+    assert "{} times as fast with 65 tokens, {} times with 257, and {} times with 1,025".format(*ranges) in read_note(
         "what_else"
     )
 
 
 def test_larger_images_are_quoted_from_their_runs():
-    runs = list(log("lesson_modern.json")["by_side"].values())
+    runs = list(read_results("lesson_modern.json")["by_side"].values())
     rows = {"plain": "learned, table resized", "rotary": "rotary, places 0, 1, 2, …"}
     rows |= {"rotary, between": "rotary, places between the old ones"}
     for name, words in rows.items():
@@ -330,7 +334,7 @@ def test_larger_images_are_quoted_from_their_runs():
 
 
 def test_the_masked_autoencoder_is_quoted_as_it_was():
-    logged = log("lesson_modern.json")
+    logged = read_results("lesson_modern.json")
     runs = list(logged["painted"].values())
     trained, fresh = ([run[name][0] for run in runs] for name in ("trained", "fresh"))
     pixels, held_back = logged["pixels"]["best"]
@@ -338,8 +342,8 @@ def test_the_masked_autoencoder_is_quoted_as_it_was():
     assert len(runs) == 3
     assert f"{list_percents(trained)} after 1,500 steps" in MODERN
     assert f"{list_percents(fresh)} for encoders that were never trained" in MODERN
-    assert f"a lead of {interval(trained, fresh).lstrip('+')} points" in MODERN
-    lead = interval(trained, [pixels] * 3).lstrip("+")
+    assert f"a lead of {write_interval(trained, fresh).lstrip('+')} points" in MODERN
+    lead = write_interval(trained, [pixels] * 3).lstrip("+")
     assert f"The pixels have {pixels:.1f} %, and the lead over them, {lead}, does not show" in MODERN
     assert {run[name][1] for run in runs for name in ("trained", "fresh")} == {small}
     assert f"{small:g}, the smallest that we tried, for features" in MODERN
@@ -359,30 +363,30 @@ def test_the_short_cells_measure_what_is_logged():
     assert largest_weights(3) == pytest.approx(SHORT["largest_weights"]["3"], abs=1e-3)
 
 
-INSIDE = log("inside.json")
-LOOK, NEAR, ARISES = text_of("08_inside"), note("near_and_far"), note("where_the_answer_arises")
+INSIDE = read_results("inside.json")
+LOOK, NEAR, ARISES = read_lesson_text("08_inside"), read_note("near_and_far"), read_note("where_the_answer_arises")
 
 
-def rights(name: str, column: str, models: str = "drawings") -> list[float]:
+def list_accuracies_when_covered(name: str, column: str, models: str = "drawings") -> list[float]:
     """Per cent right, of each run, without the patches that a map names most or least; or with random ones covered."""
     each = [found["covering"][name] for found in INSIDE[models].values()]
     return [100 * (one[column] if column else mean(one) if isinstance(one, list) else one) for one in each]
 
 
 def test_covered_drawings_are_quoted_as_they_were():
-    least, random = rights("last block", "least"), rights("random", "")
+    least, random = list_accuracies_when_covered("last block", "least"), list_accuracies_when_covered("random", "")
     assert all(one < other for one, other in zip(least, random, strict=True))
     assert f"{list_percents(least)} were right; with random ones covered, {list_percents(random)}" in LOOK
-    best = rights("rollout", "most"), rights("rollout", "least")
+    best = list_accuracies_when_covered("rollout", "most"), list_accuracies_when_covered("rollout", "least")
     assert f"lowest in the first ({list_percents(best[0])}), highest in the second ({list_percents(best[1])})" in LOOK
-    fresh = rights("fresh model", "most")
+    fresh = list_accuracies_when_covered("fresh model", "most")
     assert f"With what it names most covered, {list_percents(fresh)} were right, far fewer" in LOOK
     assert max(fresh) < min(random) - 20
     for other in ("last block", "fresh model"):
-        assert all(one < two for one, two in zip(best[0], rights(other, "most"), strict=True))
-        assert all(one > two for one, two in zip(best[1], rights(other, "least"), strict=True))
-    gradient = rights("gradient", "most")
-    ordered = zip(best[0], gradient, rights("fresh model", "most"), strict=True)
+        assert all(one < two for one, two in zip(best[0], list_accuracies_when_covered(other, "most"), strict=True))
+        assert all(one > two for one, two in zip(best[1], list_accuracies_when_covered(other, "least"), strict=True))
+    gradient = list_accuracies_when_covered("gradient", "most")
+    ordered = zip(best[0], gradient, list_accuracies_when_covered("fresh model", "most"), strict=True)
     assert all(rollout < found < fresh for rollout, found, fresh in ordered)
     assert f"with what it names most covered, {list_percents(gradient)} are right" in LOOK
 
@@ -402,12 +406,16 @@ def test_what_is_said_of_silenced_heads_follows_from_the_runs():
 
 
 def test_what_08_says_of_the_course_s_model_is_what_its_benchmark_found():
-    alone, random = (f"{mean(rights(name, '', 'photos')):.1f} %" for name in ("nothing", "random"))
+    alone, random = (
+        f"{mean(list_accuracies_when_covered(name, '', 'photos')):.1f} %" for name in ("nothing", "random")
+    )
     assert f"Nothing covered gives {alone}, random patches {random}" in LOOK
     titles = {"last block": "the last block", "rollout": "rollout", "fresh model": "the fresh model's rollout"}
     titles |= {"gradient": "the gradient"}
     for name, title in titles.items():
-        row = " | ".join(f"{mean(rights(name, column, 'photos')):.1f}" for column in ("most", "least"))
+        row = " | ".join(
+            f"{mean(list_accuracies_when_covered(name, column, 'photos')):.1f}" for column in ("most", "least")
+        )
         assert f"| by {title} | {row} |" in LOOK
     photos = INSIDE["photos"]["0"]
     start, *later = photos["class_token"]
@@ -422,21 +430,26 @@ def test_what_08_says_of_the_course_s_model_is_what_its_benchmark_found():
 
 
 def test_the_gaps_of_maps_of_photos_follow_from_their_columns():
-    def gap(name: str, beyond: str = "") -> str:
+    def measure_map_gap(name: str, beyond: str = "") -> str:
         """Of the columns of a map, or how far it is beyond that of another map."""
         maps = [
-            [mean(rights(each, column, "photos")) for column in ("least", "most")] for each in (name, beyond) if each
+            [mean(list_accuracies_when_covered(each, column, "photos")) for column in ("least", "most")]
+            for each in (name, beyond)
+            if each
         ]
         own, *other = (least - most for least, most in maps)
         variances = (share * (100 - share) / 600 for columns in maps for share in columns)
         return f"{own - sum(other):.1f} ± {1.96 * sqrt(sum(variances)):.1f}"
 
-    said = f"is {gap('rollout')} points for rollout, {gap('last block')} for the last block, and {gap('gradient')} for"
+    said = (
+        f"is {measure_map_gap('rollout')} points for rollout, {measure_map_gap('last block')} for the last block, "
+        f"and {measure_map_gap('gradient')} for"
+    )
     assert said in LOOK
-    assert f"The fresh model's map has {gap('fresh model')}:" in LOOK
-    beyond = {name: gap(name, "fresh model") for name in ("rollout", "last block", "gradient")}
+    assert f"The fresh model's map has {measure_map_gap('fresh model')}:" in LOOK
+    beyond = {name: measure_map_gap(name, "fresh model") for name in ("rollout", "last block", "gradient")}
     assert f"larger, by {beyond['rollout']} and {beyond['last block']}; for the gradient ({beyond['gradient']})" in LOOK
-    columns = (rights("gradient", column, "photos") for column in ("least", "most"))
+    columns = (list_accuracies_when_covered("gradient", column, "photos") for column in ("least", "most"))
     each = [f"{least - most:.1f}" for least, most in zip(*columns, strict=True)]
     assert f"the gradient's gap is {', '.join(each[:2])} and {each[2]} points" in LOOK
 
@@ -468,20 +481,20 @@ def test_the_heads_of_three_models_of_drawings_are_quoted_as_logged():
         assert all(each < 0 for each in behind[2:])
 
 
-def models(name: str) -> dict[str, list[float]]:
+def read_model_accuracies(name: str) -> dict[str, list[float]]:
     """The accuracies of the right model and of eight broken ones, in per cent."""
-    return {row["name"]: [100 * each for each in row["accuracies"]] for row in log(name)["rows"]}
+    return {row["name"]: [100 * each for each in row["accuracies"]] for row in read_results(name)["rows"]}
 
 
 def test_the_table_of_broken_models_is_that_of_its_benchmark():
-    found = models("fair_bet.json")
+    found = read_model_accuracies("fair_bet.json")
     for name, row in found.items():
-        against = "" if name == "right" else f" {interval(row, found['right'])}"
+        against = "" if name == "right" else f" {write_interval(row, found['right'])}"
         assert f"| {', '.join(f'{each:.1f}' for each in row)} | {mean(row):.1f} |{against} |" in EXPERIMENTS
 
 
 def test_what_is_said_of_the_table_follows_from_it():
-    found = models("fair_bet.json")
+    found = read_model_accuracies("fair_bet.json")
     beyond = [
         name
         for name, row in found.items()
@@ -489,13 +502,13 @@ def test_what_is_said_of_the_table_follows_from_it():
     ]
     assert (len(found), len(beyond)) == (9, 3)
     means = {name: mean(row) for name, row in found.items()}
-    start = text_of("00_start")
+    start = read_lesson_text("00_start")
     assert sum(means[name] > means["right"] for name in means) == 2
     assert f"{means['PatchEmbedding: embedding in column order']:.1f} %, the right one {means['right']:.1f} %" in start
 
 
 def test_what_is_said_of_training_losses_follows_from_the_runs():
-    rows = {row["name"]: row for row in log("fair_bet.json")["rows"]}
+    rows = {row["name"]: row for row in read_results("fair_bet.json")["rows"]}
     right = rows.pop("right")
     clearly: dict[bool, int] = {True: 0, False: 0}
     for row in rows.values():
@@ -504,20 +517,21 @@ def test_what_is_said_of_training_losses_follows_from_the_runs():
         if abs(gap) <= half and abs(loss) > noise:
             clearly[loss < 0] += 1
     assert clearly == {True: 2, False: 1}
-    assert "of the five, two end clearly *below* the right model" in text_of("00_start")
-    assert "and one clearly above it" in text_of("00_start")
+    assert "of the five, two end clearly *below* the right model" in read_lesson_text("00_start")
+    assert "and one clearly above it" in read_lesson_text("00_start")
 
 
 def test_what_is_said_of_single_broken_models_is_what_they_reached():
-    found = {name: mean(row) for name, row in models("fair_bet.json").items()}
+    found = {name: mean(row) for name, row in read_model_accuracies("fair_bet.json").items()}
     scrambled, right = found["PatchEmbedding: reshaped where transposed"], found["right"]
-    assert f"right on {right:.1f} % of the test photos, the one with reshaped patches on {scrambled:.1f} %" in text_of(
-        "00_start"
+    assert (
+        f"right on {right:.1f} % of the test photos, the one with reshaped patches on {scrambled:.1f} %"
+        in read_lesson_text("00_start")
     )
     unscaled = found["MultiHeadSelfAttention: heads not scaled"]
-    assert f"still ended at {unscaled:.1f} % against {right:.1f} %" in text_of("03_attention")
+    assert f"still ended at {unscaled:.1f} % against {right:.1f} %" in read_lesson_text("03_attention")
     bare = found["MultiHeadSelfAttention: projection not used"]
-    assert f"without it reached {bare:.1f} %, with it {right:.1f} %" in note("attention")
+    assert f"without it reached {bare:.1f} %, with it {right:.1f} %" in read_note("attention")
 
 
 def test_what_positions_take_from_the_lead_of_the_scramble_is_quoted():
@@ -525,11 +539,11 @@ def test_what_positions_take_from_the_lead_of_the_scramble_is_quoted():
         [one - other for one, other in zip(ARMS[arm], ARMS[baseline], strict=True)]
         for arm, baseline in (("small positions, scrambled", "small positions"), ("scrambled", "base"))
     ]
-    assert f"they differ by {interval(*leads).lstrip('+')}" in EXPERIMENTS
+    assert f"they differ by {write_interval(*leads).lstrip('+')}" in EXPERIMENTS
 
 
 def test_a_rise_of_the_validation_loss_is_overconfidence_as_logged():
-    logged = log("lesson_cifar.json")["overconfidence"]
+    logged = read_results("lesson_cifar.json")["overconfidence"]
     best, last = logged["sure_when_wrong"]
     assert f"{best:.0%} sure".replace("%", " %") + " of its wrong answers after the best epoch" in OVERSURE
     assert f"and {last:.0%} after the last".replace("%", " %") in OVERSURE
@@ -540,24 +554,24 @@ def test_a_rise_of_the_validation_loss_is_overconfidence_as_logged():
 
 def test_losses_with_augmentation_and_seconds_are_those_of_the_runs():
     arms = [arm for arm in ARMS if arm.startswith("few images")]
-    runs = [log("lesson_cifar.json")["results"][arm]["0"] for arm in arms]
+    runs = [read_results("lesson_cifar.json")["results"][arm]["0"] for arm in arms]
     train, validation = ([run[name][-1] for run in runs] for name in ("train_loss", "validation_loss"))
     ways = ("as they are", "shifted and flipped", "with mixup", "with stochastic depth")
     assert ", ".join(f"{loss:.2f} {way}" for loss, way in zip(train, ways, strict=True)) in EXPERIMENTS
     *first, last = (f"{loss:.2f}" for loss in validation)
     assert f"validation loss {', '.join(first)} and {last}" in EXPERIMENTS
     for arm, way in ((arms[2], "mixup is worth"), (arms[3], "stochastic depth")):
-        assert f"{way} {interval(ARMS[arm], ARMS[arms[1]])}" in EXPERIMENTS
-    seconds = [sum(run["seconds"]) for run in log("lesson_cifar.json")["results"]["base"].values()]
+        assert f"{way} {write_interval(ARMS[arm], ARMS[arms[1]])}" in EXPERIMENTS
+    seconds = [sum(run["seconds"]) for run in read_results("lesson_cifar.json")["results"]["base"].values()]
     assert f"({min(seconds):.0f} to {max(seconds):.0f} seconds)" in TRAINING
-    slow = log("lesson_cifar.json")["results"]["patches of 4"].values()
+    slow = read_results("lesson_cifar.json")["results"]["patches of 4"].values()
     assert f"three trainings took {sum(sum(run['seconds']) for run in slow) / 60:.0f} minutes" in EXPERIMENTS
 
 
 def test_the_first_table_was_as_it_is_quoted():
-    found = models("broken_vit_classics.json")
+    found = read_model_accuracies("broken_vit_classics.json")
     for name in ("PatchEmbedding: reshaped where transposed", "MultiHeadSelfAttention: heads split by view"):
-        assert f"by {interval(found[name], found['right']).lstrip('+')}" in EXPERIMENTS
+        assert f"by {write_interval(found[name], found['right']).lstrip('+')}" in EXPERIMENTS
 
 
 def test_three_of_the_first_twenty_intervals_between_equals_miss_0():
@@ -592,7 +606,7 @@ def test_looking_after_every_seed_is_wrong_one_time_in_seven():
 
 
 def test_the_count_of_broken_models_is_that_of_its_benchmark():
-    rows = {row["name"]: row["accuracies"] for row in log("broken_vit_all.json")["rows"]}
+    rows = {row["name"]: row["accuracies"] for row in read_results("broken_vit_all.json")["rows"]}
     right = mean(accuracies := rows.pop("right"))
     gaps = [mean(each) - right if None not in each else -right for each in rows.values()]
     beside, above, below = (
@@ -617,21 +631,21 @@ def test_the_count_of_broken_models_is_that_of_its_benchmark():
     assert f"the shared block ended {-shared:.1f} points below the right model" in BROKEN
     assert f"the missing norm {bare:.1f} above it" in BROKEN
     ends = f"{beside} end within two points of the right one, five above that and {below} below"
-    assert f"of {len(rows)} broken ViTs, {ends}" in page("docs/diagnose.md")
+    assert f"of {len(rows)} broken ViTs, {ends}" in read_page("docs/diagnose.md")
 
 
 def test_the_fair_bet_is_told_as_it_was():
-    found = models("fair_bet.json")
+    found = read_model_accuracies("fair_bet.json")
     gaps = [paired_interval(row, found["right"]) for name, row in found.items() if name != "right"]
     assert (len(gaps), sum(abs(gap) <= half for gap, half in gaps), sum(gap > half for gap, half in gaps)) == (8, 5, 0)
-    assert "Five of the eight cannot be told from the correct one by their accuracy" in page("README.md")
-    assert "none of eight was above the right model by more than chance" in page("docs/diagnose.md")
+    assert "Five of the eight cannot be told from the correct one by their accuracy" in read_page("README.md")
+    assert "none of eight was above the right model by more than chance" in read_page("docs/diagnose.md")
     halves = [half for gap, half in gaps if abs(gap) <= half]
-    assert f"it reaches {min(halves):.1f} to {max(halves):.1f} points to either side" in note("nine_models")
+    assert f"it reaches {min(halves):.1f} to {max(halves):.1f} points to either side" in read_note("nine_models")
 
 
 def test_the_same_training_twice_differs_as_lesson_10_says():
-    once, again = (log(name)["results"]["few images"] for name in ("modern.json", "lesson_cifar.json"))
+    once, again = (read_results(name)["results"]["few images"] for name in ("modern.json", "lesson_cifar.json"))
     ends = [[100 * runs[seed]["validation_accuracy"][-1] for seed in "012"] for runs in (once, again)]
     first, second, third = (f"{each:.1f}" for each in ends[1])
     assert f"with {first}, {second} and {third} %" in MODERN
@@ -640,42 +654,42 @@ def test_the_same_training_twice_differs_as_lesson_10_says():
 
 
 def test_what_a_step_costs_without_bfloat16_is_said():
-    milliseconds = log("cpu_step.json")["milliseconds"]
-    assert f"takes {milliseconds['float32'] / milliseconds['bfloat16']:.1f} times as long" in page("docs/train.md")
+    milliseconds = read_results("cpu_step.json")["milliseconds"]
+    assert f"takes {milliseconds['float32'] / milliseconds['bfloat16']:.1f} times as long" in read_page("docs/train.md")
 
 
 def test_a_step_beside_its_products_is_as_fast_as_the_note_says():
-    rates = log("cpu_step.json")
+    rates = read_results("cpu_step.json")
     shares = {
         name: f"{100 * rates['operations_per_second'][name] / rate:.0f} %"
         for name, rate in rates["of_products"].items()
     }
-    assert "reaches {bfloat16} of the speed of its own matrix products, in float32 {float32}".format(**shares) in note(
-        "cpu_race"
-    )
+    assert "reaches {bfloat16} of the speed of its own matrix products, in float32 {float32}".format(
+        **shares
+    ) in read_note("cpu_race")
 
 
 def test_the_model_that_comes_with_the_course_is_as_good_as_is_said():
-    run = log("recipes/cpu-course-0.json")
+    run = read_results("recipes/cpu-course-0.json")
     share, minutes = f"{100 * run['test']['top1']:.1f} %", f"{run['seconds'] / 60:.0f} minutes"
     card = " ".join((ROOT / "vit_course" / "weights" / "README.md").read_text(encoding="utf-8").split())
-    assert share in text_of("05_vit")
-    assert share in text_of("09_fine_tuning")
-    assert minutes in text_of("09_fine_tuning")
-    assert minutes in text_of("08_inside")
+    assert share in read_lesson_text("05_vit")
+    assert share in read_lesson_text("09_fine_tuning")
+    assert minutes in read_lesson_text("09_fine_tuning")
+    assert minutes in read_lesson_text("08_inside")
     assert minutes in card
     assert f"{100 * run['test']['top1']:.2f} % of 10,000" in card
     assert DIGEST in card
 
 
 def test_the_time_of_a_step_on_a_cpu_is_its_log_s():
-    took = log("cpu_step.json")["milliseconds"]
+    took = read_results("cpu_step.json")["milliseconds"]
     words = "took {float32:.0f} ms of one core in float32, {autocast:.0f} under autocast and {bfloat16:.0f} so"
-    said = page("vit_course/training/hardware.py")
+    said = read_page("vit_course/training/hardware.py")
     assert words.format(**took) in said
 
 
 def test_what_muon_costs_without_bfloat16_is_its_logs():
-    before, after = (log(f"cpu_step_avx2{when}.json")["milliseconds"]["float32"] for when in ("_before", ""))
-    said = page("vit_course/training/muon.py")
+    before, after = (read_results(f"cpu_step_avx2{when}.json")["milliseconds"]["float32"] for when in ("_before", ""))
+    said = read_page("vit_course/training/muon.py")
     assert f"took {before:.0f} ms of one core so, and takes {after:.0f} (benchmarks" in said

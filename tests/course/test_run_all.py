@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.authoring.lesson import Role, read_lesson
-from tests.answers import empty_cell
-from tests.bare_python import outside
+from tests.answers import read_empty_cell
+from tests.bare_python import isolate_environment
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
@@ -45,28 +45,28 @@ for line in sys.stdin:
 
 
 @pytest.fixture(scope="module")
-def run_all(tmp_path_factory):
+def run_notebook(tmp_path_factory):
     """Runs the cells of a notebook; all notebooks in one process, each without what others have defined."""
     folder = tmp_path_factory.mktemp("run_all")
-    environment = outside(dict(os.environ)) | {"IPYTHONDIR": str(folder), "MPLBACKEND": "agg"}
+    environment = isolate_environment(dict(os.environ)) | {"IPYTHONDIR": str(folder), "MPLBACKEND": "agg"}
     command = [sys.executable, "-W", "ignore", "-c", RUN]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, env=environment, text=True
     ) as process:
 
-        def run(cells):
+        def send_cells(cells):
             process.stdin.write(f"{json.dumps(cells)}\n")
             process.stdin.flush()
             return json.loads(process.stdout.readline())
 
-        yield run
+        yield send_cells
         process.stdin.close()
 
 
-EMPTY = empty_cell("patchify")
+EMPTY = read_empty_cell("patchify")
 
 
-def code_of(lesson: str) -> list[str]:
+def list_code_cells(lesson: str) -> list[str]:
     """The code cells of a student's notebook; without experiments, which take minutes."""
     cells = json.loads((ROOT / "notebooks" / f"{lesson}.ipynb").read_bytes())["cells"]
     code = (each for each in cells if each["cell_type"] == "code")
@@ -74,8 +74,8 @@ def code_of(lesson: str) -> list[str]:
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
-def test_run_all_with_nothing_written_fails_in_no_cell_and_earns_nothing(lesson, run_all):
-    ran = run_all(code_of(lesson))
+def test_run_all_with_nothing_written_fails_in_no_cell_and_earns_nothing(lesson, run_notebook):
+    ran = run_notebook(list_code_cells(lesson))
     assert ran["failed"] == []
     source = read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py")
     assert ran["scores"] == [0.0 for check in source.of_role(Role.CHECK)]
@@ -85,18 +85,18 @@ def test_run_all_with_nothing_written_fails_in_no_cell_and_earns_nothing(lesson,
 
 @pytest.mark.parametrize("wrong", ["raise RuntimeError('mine')", "return None"])
 @pytest.mark.parametrize("lesson", LESSONS)
-def test_run_all_with_wrong_answers_fails_in_no_cell(lesson, wrong, run_all):
-    ran = run_all([cell.replace("raise NotImplementedError", wrong) for cell in code_of(lesson)])
+def test_run_all_with_wrong_answers_fails_in_no_cell(lesson, wrong, run_notebook):
+    ran = run_notebook([cell.replace("raise NotImplementedError", wrong) for cell in list_code_cells(lesson)])
     assert ran["failed"] == []
 
 
-def test_a_cell_that_needs_a_failing_exercise_waits_and_says_what_stopped_it(run_all):
+def test_a_cell_that_needs_a_failing_exercise_waits_and_says_what_stopped_it(run_notebook):
     wrong = "def patchify(images, patch_size):\n    return images.reshape(5, -1)"
     given = ["import torch\nfrom vit_course import check\nimages = torch.rand(1, 3, 4, 4)", wrong]
     calls = ["patches = patchify(images, 2)", "print(patches.shape)"]
     through = ["def cut(images):\n    return patchify(images[:, :, :, :2], 2)", "strips = cut(images)", "strips[9]"]
     right = wrong.replace("(5, -1)", "(5 - 4, -1, 12)")
-    ran = run_all([*given, "check('patchify', patchify)", *calls, *through, right, *calls])
+    ran = run_notebook([*given, "check('patchify', patchify)", *calls, *through, right, *calls])
     assert ran["failed"] == []
     at = "whose check fails. It stops at `return images.reshape(5, -1)`: `RuntimeError: shape '[5, -1]' is invalid"
     assert ran["shown"].count(f"○ This cell waits for `patchify`, {at}") == 2
@@ -104,20 +104,20 @@ def test_a_cell_that_needs_a_failing_exercise_waits_and_says_what_stopped_it(run
     assert ran["shown"].strip().endswith("torch.Size([1, 4, 12])")
 
 
-def test_a_cell_that_waits_says_so_and_so_does_one_that_needs_what_it_would_have_made(run_all):
+def test_a_cell_that_waits_says_so_and_so_does_one_that_needs_what_it_would_have_made(run_notebook):
     given = "import torch\nfrom vit_course import check\nimages = torch.rand(1, 3, 4, 4)\npatches = 'old'"
     waiting = "patches = patchify(images, 2)"
     after = ["print(patches.shape)", "print([patches for each in range(2)])", "print('can run')"]
-    ran = run_all([given, EMPTY, waiting, *after])
+    ran = run_notebook([given, EMPTY, waiting, *after])
     assert ran["failed"] == []
     assert ran["shown"].count("○ This cell waits for `patchify`.") == 3
     assert "old" not in ran["shown"]
     assert "can run" in ran["shown"]
 
 
-def test_what_a_waiting_cell_has_half_filled_is_taken_away(run_all):
+def test_what_a_waiting_cell_has_half_filled_is_taken_away(run_notebook):
     half = "size = 2\nfound = []\nfor each in range(3):\n    found.append(patchify(each, size))"
-    ran = run_all(["from vit_course import check", EMPTY, half, "print(len(found))", "print(size)"])
+    ran = run_notebook(["from vit_course import check", EMPTY, half, "print(len(found))", "print(size)"])
     assert ran["failed"] == []
     assert ran["shown"].count("waits for `patchify`") == 2
     assert ran["shown"].strip().endswith("2")
@@ -140,26 +140,26 @@ def test_what_a_waiting_cell_has_half_filled_is_taken_away(run_all):
         "another error",
     ],
 )
-def test_other_errors_stay_errors(cell, run_all):
-    ran = run_all(["from vit_course import check", EMPTY, "patches_of = patchify(1, 2)", cell])
+def test_other_errors_stay_errors(cell, run_notebook):
+    ran = run_notebook(["from vit_course import check", EMPTY, "patches_of = patchify(1, 2)", cell])
     assert [each for each, _ in ran["failed"]] == [cell]
 
 
-def test_once_it_is_written_nothing_waits(run_all):
+def test_once_it_is_written_nothing_waits(run_notebook):
     uses = ["patches = patchify(3, 2)", "print('made', patches)"]
     written = "def patchify(images, patch_size):\n    return images * patch_size"
-    ran = run_all(["from vit_course import check", EMPTY, *uses, written, *uses])
+    ran = run_notebook(["from vit_course import check", EMPTY, *uses, written, *uses])
     assert ran["failed"] == []
     assert ran["shown"].count("waits") == 2
     assert ran["shown"].strip().endswith("made 6")
 
 
-def test_a_class_without_a_signature_in_the_notebook_is_no_trouble_for_a_check(run_all):
+def test_a_class_without_a_signature_in_the_notebook_is_no_trouble_for_a_check(run_notebook):
     """As the setup cell's own exception is one."""
     stub = (
         "class Mlp(torch.nn.Module):\n    def __init__(self, embed_dim, hidden_dim):\n        raise NotImplementedError"
     )
-    ran = run_all(["import torch\nfrom vit_course import check\nStop = type('Stop', (Exception,), {})", stub,
+    ran = run_notebook(["import torch\nfrom vit_course import check\nStop = type('Stop', (Exception,), {})", stub,
                    "print(check('Mlp', Mlp))"])  # fmt: skip
     assert ran["failed"] == []
     assert "Mlp is not written yet" in ran["shown"]

@@ -10,7 +10,14 @@ from exercise_kit.engine.two_mistakes import list_pairs
 from exercise_kit.simulate.answer_pool import AnswerPool, LessonPools
 from exercise_kit.simulate.modules import load_right_variants
 from exercise_kit.submission.released import Lessons
-from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, ROOT, choose_mistakes, outcomes_of, summary
+from tests.course.test_hidden_checks import (
+    EACH_EXERCISE,
+    KEYS,
+    ROOT,
+    choose_mistakes,
+    run_hidden_checks,
+    summarize_outcomes,
+)
 from vit_course.exercises.catalog import EXERCISES
 
 # of each exercise's pairs; all of them take an hour
@@ -38,33 +45,33 @@ from vit_course.positions import add_class_token
 
 
 @cache
-def shelves_of(lesson_name):
+def make_answer_pools(lesson_name):
     """The shelves of a lesson's exercises; made for each lesson alone, since processes share the exercises."""
-    lesson = next(each for each in lessons() if each.name == lesson_name)
-    models = {name: _without_marks(source) for name, source in lesson.model_answers.items()}
-    return LessonPools(lesson, models, variants()).pools
+    lesson = next(each for each in read_lessons() if each.name == lesson_name)
+    models = {name: _remove_solution_marks(source) for name, source in lesson.model_answers.items()}
+    return LessonPools(lesson, models, load_variants()).pools
 
 
 @cache
-def lessons():
+def read_lessons():
     return tuple(Lessons(None, ROOT))
 
 
 @cache
-def variants():
+def load_variants():
     return load_right_variants()
 
 
 @pytest.fixture
-def pool(exercise) -> AnswerPool:
-    return shelves_of(EXERCISES[exercise].lesson)[exercise]
+def answer_pool(exercise) -> AnswerPool:
+    return make_answer_pools(EXERCISES[exercise].lesson)[exercise]
 
 
-def _without_marks(source):
+def _remove_solution_marks(source):
     return "\n".join(line for line in source.split("\n") if "### " not in line)
 
 
-def of_cell(exercise, source):
+def run_cell(exercise, source):
     """The objects that a cell defines, when it is the only one of a notebook."""
     namespace = {"__name__": "__main__"}
     exec(compile(source, f"<a cell of {exercise}>", "exec"), namespace)
@@ -72,19 +79,19 @@ def of_cell(exercise, source):
 
 
 def expect_the_same(exercise, source, objects):
-    own, cells = (outcomes_of(exercise, each, KEYS[0]) for each in (objects, of_cell(exercise, source)))
+    own, cells = (run_hidden_checks(exercise, each, KEYS[0]) for each in (objects, run_cell(exercise, source)))
     for one, other in zip(own, cells, strict=True):
-        assert one.result.verdict == other.result.verdict, f"{source}\n{summary(cells)}"
+        assert one.result.verdict == other.result.verdict, f"{source}\n{summarize_outcomes(cells)}"
         assert is_same_record(one.record, other.record), f"{source}\n{one.check.name}: {one.record}\n{other.record}"
 
 
 @EACH_EXERCISE
 @pytest.mark.proof
-def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, pool):
+def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, answer_pool):
     for wrong in [] if EXERCISES[exercise].file else choose_mistakes(EXERCISES[exercise]):
-        answer = pool.answer_with_mistake(wrong)
+        answer = answer_pool.answer_with_mistake(wrong)
         if answer is None:
-            assert (exercise, wrong.name) in NO_CELL, pool.left_out()[wrong.name]
+            assert (exercise, wrong.name) in NO_CELL, answer_pool.left_out()[wrong.name]
             continue
         expect_the_same(exercise, answer.source, wrong.objects)
         assert "exercise_kit.engine" not in answer.source
@@ -93,20 +100,20 @@ def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, poo
 
 @EACH_EXERCISE
 @pytest.mark.proof
-def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, pool):
+def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, answer_pool):
     pairs = [] if EXERCISES[exercise].file else list(list_pairs(EXERCISES[exercise]))
     for pair in random.Random(exercise).sample(pairs, min(PAIRS, len(pairs))):
-        made = pool.cell(pair)
+        made = answer_pool.cell(pair)
         if (exercise, pair.first.name) not in NO_CELL and (exercise, pair.second.name) not in NO_CELL:
             expect_the_same(exercise, made, pair.objects)
 
 
 @EACH_EXERCISE
 @pytest.mark.proof
-def test_right_answers_in_cells_are_right(exercise, pool):
+def test_right_answers_in_cells_are_right(exercise, answer_pool):
     """The model answer in other words, and a variant, each with its own copy of what it takes from other cells."""
-    for answer in pool.right[1:3]:
-        source = pool.alone(answer).source
-        outcomes = outcomes_of(exercise, of_cell(exercise, IMPORTS + source), KEYS[0])
-        assert all(each.result.verdict == "pass" for each in outcomes), f"{source}\n{summary(outcomes)}"
+    for answer in answer_pool.right[1:3]:
+        source = answer_pool.alone(answer).source
+        outcomes = run_hidden_checks(exercise, run_cell(exercise, IMPORTS + source), KEYS[0])
+        assert all(each.result.verdict == "pass" for each in outcomes), f"{source}\n{summarize_outcomes(outcomes)}"
         assert ".variants" not in source

@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine import check
-from tests.answers import known_mistake
+from tests.answers import find_known_mistake
 from tests.course.told_answers import ATTENTION, TOLD
 
 NAMED = [  # (exercise, the known mistake that the report names, what it must not say)
@@ -42,4 +42,4 @@ def test_an_answer_is_told_what_is_true_of_it(exercise, answer, says, never):
 
 @pytest.mark.parametrize(("exercise", "name", "never"), NAMED, ids=[f"{row[0]}-{row[1]}" for row in NAMED])
 def test_a_known_mistake_is_named(exercise, name, never):
-    expect_told(exercise, known_mistake(exercise, name).objects, [f"*{name}*"], never)
+    expect_told(exercise, find_known_mistake(exercise, name).objects, [f"*{name}*"], never)

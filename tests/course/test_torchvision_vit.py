@@ -17,23 +17,23 @@ from torch import nn
 from vit_course import torchvision_vit
 
 
-def tiny() -> nn.Module:
+def build_tiny_torchvision_vit() -> nn.Module:
     from torchvision.models.vision_transformer import VisionTransformer
 
     return VisionTransformer(16, 8, num_layers=2, num_heads=2, hidden_dim=8, mlp_dim=12, num_classes=5)
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def empty_torch_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache for torch's downloads, and a ViT-B/16 that is not as large."""
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-    monkeypatch.setattr("torchvision.models.vit_b_16", tiny)
+    monkeypatch.setattr("torchvision.models.vit_b_16", build_tiny_torchvision_vit)
     return tmp_path
 
 
 @pytest.fixture
-def served() -> Iterator[SimpleNamespace]:
-    """A server of the bytes that a test puts into ``served.content``."""
+def weights_server() -> Iterator[SimpleNamespace]:
+    """A server of the bytes that a test puts into ``weights_server.content``."""
     files = SimpleNamespace(content=b"", requests=0)
 
     class Handler(BaseHTTPRequestHandler):
@@ -59,12 +59,12 @@ def served() -> Iterator[SimpleNamespace]:
         server.shutdown()
 
 
-def point_to(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def set_weights_url(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = SimpleNamespace(IMAGENET1K_V1=SimpleNamespace(url=url))
     monkeypatch.setattr("torchvision.models.ViT_B_16_Weights", weights)
 
 
-def save_weights(model: nn.Module) -> tuple[bytes, str]:
+def serialize_weights(model: nn.Module) -> tuple[bytes, str]:
     buffer = io.BytesIO()
     torch.save(model.state_dict(), buffer)
     content = buffer.getvalue()
@@ -72,9 +72,9 @@ def save_weights(model: nn.Module) -> tuple[bytes, str]:
 
 
 def test_without_an_answer_a_stand_in_says_so(
-    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+    empty_torch_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    point_to("http://localhost:9/vit_b_16-c867db91.pth", monkeypatch)  # port 9 discards: nobody listens
+    set_weights_url("http://localhost:9/vit_b_16-c867db91.pth", monkeypatch)  # port 9 discards: nobody listens
     model, is_real = torchvision_vit.vit_b_16()
     assert not is_real
     assert not model.training
@@ -84,21 +84,24 @@ def test_without_an_answer_a_stand_in_says_so(
     assert printed.out == (
         "No real weights here (localhost does not answer): a ViT-B/16 with random weights stands in.\n"
     )
-    assert not list(cache.rglob("*.pth"))
+    assert not list(empty_torch_cache.rglob("*.pth"))
 
 
 def test_real_weights_are_fetched_once(
-    cache: Path, served: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+    empty_torch_cache: Path,
+    weights_server: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
 ) -> None:
-    trained = tiny()
+    trained = build_tiny_torchvision_vit()
     torchvision_vit._randomize(trained)
-    served.content, name = save_weights(trained)
-    point_to(f"{served.address}/{name}", monkeypatch)
+    weights_server.content, name = serialize_weights(trained)
+    set_weights_url(f"{weights_server.address}/{name}", monkeypatch)
     for _ in range(2):
         model, is_real = torchvision_vit.vit_b_16()
         assert is_real
         assert torch.equal(model.heads.head.weight, trained.heads.head.weight)
-    assert served.requests == 1
+    assert weights_server.requests == 1
     printed = capsys.readouterr()
     assert printed.err == ""
     assert printed.out.count("with its real weights") == 2
@@ -108,16 +111,16 @@ def test_real_weights_are_fetched_once(
 def test_a_damaged_download_is_thrown_away(
     length: int,
     reason: str,
-    cache: Path,
-    served: SimpleNamespace,
+    empty_torch_cache: Path,
+    weights_server: SimpleNamespace,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture,
 ) -> None:
-    served.content, served.length = b"not what was promised", length
-    point_to(f"{served.address}/vit_b_16-c867db91.pth", monkeypatch)
+    weights_server.content, weights_server.length = b"not what was promised", length
+    set_weights_url(f"{weights_server.address}/vit_b_16-c867db91.pth", monkeypatch)
     _, is_real = torchvision_vit.vit_b_16(patience=1.0)
     assert not is_real
     printed = capsys.readouterr()
     assert printed.err == ""
     assert reason in printed.out
-    assert not list(cache.rglob("*.pth"))
+    assert not list(empty_torch_cache.rglob("*.pth"))

@@ -10,7 +10,7 @@ import torch
 
 from exercise_kit.engine import check
 from exercise_kit.engine.verdict import Verdict
-from tests.course.test_hidden_checks import KEYS, outcomes_of, summary
+from tests.course.test_hidden_checks import KEYS, run_hidden_checks, summarize_outcomes
 from vit_course.attention import merge_heads, scaled_dot_product_attention, split_heads
 from vit_course.encoder import EncoderBlock
 from vit_course.interpret import attention_rollout, mean_attention_distance, predict_with_attention
@@ -129,7 +129,7 @@ def a_weight_that_is_no_parameter(projection, in_channels, patch_size):
 KEPT = {}
 
 
-def in_one_buffer(function):
+def make_answer_reuse_buffer(function):
     """Right numbers, in a tensor that the next call of the same shape overwrites."""
 
     @wraps(function)
@@ -233,25 +233,25 @@ HIDDEN = [
     ("is_layer_norm", the_first_image_normed),
     ("is_layer_norm", the_last_token_normed),
     ("is_layer_norm", the_first_dimension_normed),
-    ("layer_norm", in_one_buffer(layer_norm)),
-    ("split_heads", (in_one_buffer(split_heads), merge_heads)),
+    ("layer_norm", make_answer_reuse_buffer(layer_norm)),
+    ("split_heads", (make_answer_reuse_buffer(split_heads), merge_heads)),
     ("load_torchvision", the_model_frozen),
     ("normalize_images", statistics_of_their_own_dtype),
     ("normalize_images", computed_in_float32),
     ("patchify", large_patches_reshaped),
     ("patchify", three_channels_flipped),
     ("patchify", the_other_side_named),
-    ("patchify", in_one_buffer(patchify)),
-    ("unpatchify", in_one_buffer(unpatchify)),
+    ("patchify", make_answer_reuse_buffer(patchify)),
+    ("unpatchify", make_answer_reuse_buffer(unpatchify)),
     ("conv_from_linear", the_linear_frozen),
     ("conv_from_linear", a_weight_that_is_no_parameter),
     ("sinusoidal_positions", one_table_for_all),
     ("sinusoidal_positions", double_for_good),
     ("sinusoidal_positions", at_most_512_positions),
-    ("add_class_token", in_one_buffer(add_class_token)),
-    ("resize_positions", in_one_buffer(resize_positions)),
-    ("attention_rollout", in_one_buffer(attention_rollout)),
-    ("mean_attention_distance", in_one_buffer(mean_attention_distance)),
+    ("add_class_token", make_answer_reuse_buffer(add_class_token)),
+    ("resize_positions", make_answer_reuse_buffer(resize_positions)),
+    ("attention_rollout", make_answer_reuse_buffer(attention_rollout)),
+    ("mean_attention_distance", make_answer_reuse_buffer(mean_attention_distance)),
     ("evaluate", a_hook_stays),
     ("evaluate", in_double_for_good),
     ("predict_with_attention", gradients_cleared),
@@ -275,15 +275,15 @@ PUBLIC = [
 
 
 @pytest.fixture(autouse=True)
-def default_dtype():
+def restore_default_dtype():
     yield
     torch.set_default_dtype(torch.float32)
 
 
 @pytest.mark.parametrize(("exercise", "wrong"), HIDDEN)
 def test_the_hidden_checks_see_it(exercise, wrong):
-    outcomes = outcomes_of(exercise, wrong if isinstance(wrong, tuple) else (wrong,), KEYS[0])
-    assert any(each.result.verdict == Verdict.FAIL for each in outcomes), summary(outcomes)
+    outcomes = run_hidden_checks(exercise, wrong if isinstance(wrong, tuple) else (wrong,), KEYS[0])
+    assert any(each.result.verdict == Verdict.FAIL for each in outcomes), summarize_outcomes(outcomes)
 
 
 @pytest.mark.parametrize(("exercise", "wrong"), PUBLIC)
@@ -296,8 +296,8 @@ def test_indices_without_number_are_refused_by_their_count():
     def by_the_million(num_samples, num_validation, seed):
         return torch.arange(3_000_000), torch.arange(2)
 
-    outcomes = outcomes_of("split_indices", (by_the_million,), KEYS[0])
-    assert any("3,000,000 indices" in (each.result.message or "") for each in outcomes), summary(outcomes)
+    outcomes = run_hidden_checks("split_indices", (by_the_million,), KEYS[0])
+    assert any("3,000,000 indices" in (each.result.message or "") for each in outcomes), summarize_outcomes(outcomes)
 
 
 def test_a_long_list_of_names_is_no_name():
@@ -312,5 +312,5 @@ def test_a_long_list_of_names_is_no_name():
             self.best = min(self.best, loss)
             return self.bad_epochs >= self.patience
 
-    outcomes = outcomes_of("EarlyStopping", (EndsAtNan,), KEYS[0])
-    assert all(len(each.result.causes) <= 3 for each in outcomes), summary(outcomes)
+    outcomes = run_hidden_checks("EarlyStopping", (EndsAtNan,), KEYS[0])
+    assert all(len(each.result.causes) <= 3 for each in outcomes), summarize_outcomes(outcomes)

@@ -18,7 +18,7 @@ SIZES = (4, 3)
 
 
 @pytest.fixture
-def given():
+def given_weights():
     generator = torch.Generator().manual_seed(0)
     weights = {
         "classifier.weight": torch.randn(5, 12, generator=generator),
@@ -37,17 +37,17 @@ def _train(model, loader, optimizer, device):
     return "done"
 
 
-def test_a_loop_is_noted_event_by_event(given):
-    notes = loop(_train, **given, training=False, learning_rate=0.1)
+def test_a_loop_is_noted_event_by_event(given_weights):
+    notes = loop(_train, **given_weights, training=False, learning_rate=0.1)
     assert notes["returned"] == "done"
     assert notes["events"] == ["zero_grad", "forward", "backward", "step"] * 2
     assert notes["forwards"] == [(False, True, 4), (False, True, 3)]
     assert (notes["passes"], notes["training"], notes["recording"]) == (1, False, True)
-    assert not torch.equal(notes["weights"]["classifier.weight"], given["weights"]["classifier.weight"])
+    assert not torch.equal(notes["weights"]["classifier.weight"], given_weights["weights"]["classifier.weight"])
     assert notes["gradients"]["classifier.bias"].shape == (5,)
 
 
-def test_a_loop_without_a_learning_rate_gets_no_optimizer(given):
+def test_a_loop_without_a_learning_rate_gets_no_optimizer(given_weights):
     def measure(model, loader, device):
         model.eval()
         with torch.no_grad():
@@ -55,26 +55,26 @@ def test_a_loop_without_a_learning_rate_gets_no_optimizer(given):
                 model(images)
         return len(loader), len(loader.dataset), loader.batch_size
 
-    notes = loop(measure, **given, training=True)
+    notes = loop(measure, **given_weights, training=True)
     assert notes["returned"] == (2, 7, 4)
     assert notes["forwards"] == [(False, False, 4), (False, False, 3)]
     assert notes["gradients"] == {"classifier.weight": None, "classifier.bias": None}
 
 
-def test_stale_gradients_are_there_before_the_call(given):
+def test_stale_gradients_are_there_before_the_call(given_weights):
     stale = {"classifier.bias": torch.arange(5.0)}
-    notes = loop(lambda *_: None, **given, training=True, stale=stale)
+    notes = loop(lambda *_: None, **given_weights, training=True, stale=stale)
     assert torch.equal(notes["gradients"]["classifier.bias"], stale["classifier.bias"])
 
 
-def test_a_model_whose_parts_differ_is_mixed(given):
+def test_a_model_whose_parts_differ_is_mixed(given_weights):
     def half(model, loader, device):
         model.dropout.eval()
 
-    assert loop(half, **given, training=True)["training"] == "mixed"
+    assert loop(half, **given_weights, training=True)["training"] == "mixed"
 
 
-def test_the_caller_keeps_its_tensors(given):
+def test_the_caller_keeps_its_tensors(given_weights):
     def spoil(model, loader, device):
         with torch.no_grad():
             for parameter in model.parameters():
@@ -83,36 +83,36 @@ def test_the_caller_keeps_its_tensors(given):
                 images.zero_()
                 labels.zero_()
 
-    before = given["weights"]["classifier.weight"].clone(), given["batches"][0][0].clone()
-    loop(spoil, **given, training=True)
-    assert torch.equal(given["weights"]["classifier.weight"], before[0])
-    assert torch.equal(given["batches"][0][0], before[1])
+    before = given_weights["weights"]["classifier.weight"].clone(), given_weights["batches"][0][0].clone()
+    loop(spoil, **given_weights, training=True)
+    assert torch.equal(given_weights["weights"]["classifier.weight"], before[0])
+    assert torch.equal(given_weights["batches"][0][0], before[1])
 
 
-def test_the_dropout_leaves_no_chance(given):
-    model, images = SmallClassifier(given["weights"], []), given["batches"][0][0]
-    kept = given["weights"]["dropout.keep"]
+def test_the_dropout_leaves_no_chance(given_weights):
+    model, images = SmallClassifier(given_weights["weights"], []), given_weights["batches"][0][0]
+    kept = given_weights["weights"]["dropout.keep"]
     expected = F.linear(
-        images.flatten(1) * kept, *(given["weights"][f"classifier.{each}"] for each in ("weight", "bias"))
+        images.flatten(1) * kept, *(given_weights["weights"][f"classifier.{each}"] for each in ("weight", "bias"))
     )
     assert torch.equal(model(images), expected)
     assert not torch.allclose(model.eval()(images), expected)
 
 
-def test_a_loop_that_moves_its_batches_is_let_go_at_its_first_number(given):
+def test_a_loop_that_moves_its_batches_is_let_go_at_its_first_number(given_weights):
     def measure(model, loader, device):
         images, labels = next(iter(loader))
         return F.cross_entropy(model(images.to(device)), labels.to(device)).item()
 
-    assert elsewhere(_train, **given, learning_rate=0.1) == {
+    assert elsewhere(_train, **given_weights, learning_rate=0.1) == {
         "images": ["meta"] * 2,
         "mixed": False,
         "read": False,
     }
-    assert elsewhere(measure, **given) == {"images": ["meta"], "mixed": False, "read": True}
+    assert elsewhere(measure, **given_weights) == {"images": ["meta"], "mixed": False, "read": True}
 
 
-def test_what_is_left_on_the_cpu_is_noted(given):
+def test_what_is_left_on_the_cpu_is_noted(given_weights):
     def leave_all_on_the_cpu(model, loader, device):
         for images, _ in loader:
             model(images)
@@ -121,11 +121,15 @@ def test_what_is_left_on_the_cpu_is_noted(given):
         for images, labels in loader:
             F.cross_entropy(model(images.to(device)), labels)
 
-    assert elsewhere(leave_all_on_the_cpu, **given) == {"images": ["cpu"], "mixed": True, "read": True}
-    assert elsewhere(images_alone, **given, learning_rate=0.1) == {"images": ["meta"], "mixed": True, "read": True}
+    assert elsewhere(leave_all_on_the_cpu, **given_weights) == {"images": ["cpu"], "mixed": True, "read": True}
+    assert elsewhere(images_alone, **given_weights, learning_rate=0.1) == {
+        "images": ["meta"],
+        "mixed": True,
+        "read": True,
+    }
 
 
-def test_a_loop_that_never_runs_the_model_tells_nothing(given):
+def test_a_loop_that_never_runs_the_model_tells_nothing(given_weights):
     def breaks_off(model, loader, device):
         raise KeyError("mistake")
 
@@ -134,8 +138,8 @@ def test_a_loop_that_never_runs_the_model_tells_nothing(given):
             assert images.to(device).isfinite().all()
             model(images.to(device))
 
-    assert elsewhere(breaks_off, **given) == {"images": [], "mixed": False, "read": False}
-    assert elsewhere(looks_first, **given) == {"images": [], "mixed": False, "read": True}
+    assert elsewhere(breaks_off, **given_weights) == {"images": [], "mixed": False, "read": False}
+    assert elsewhere(looks_first, **given_weights) == {"images": [], "mixed": False, "read": True}
 
 
 def test_groups_are_reported_by_name():
@@ -225,27 +229,29 @@ def test_fixtures_are_found_by_name():
         get_fixture("nothing of the kind")
 
 
-def test_the_notes_of_a_fixture_go_on_record(given):
+def test_the_notes_of_a_fixture_go_on_record(given_weights):
     student = Student({"train": _train})
-    notes = student.run_fixture("loop", "returned", **given, training=True, learning_rate=0.1)
+    notes = student.run_fixture("loop", "returned", **given_weights, training=True, learning_rate=0.1)
     assert notes["passes"] == 1
     assert student.record == [(("returned", "done"),)]
-    student.run_fixture("loop", **given, training=True, learning_rate=0.1)
+    student.run_fixture("loop", **given_weights, training=True, learning_rate=0.1)
     assert [name for name, _ in student.record[1]] == list(notes)
 
 
-def test_an_exception_is_reported_with_what_was_given(given):
+def test_an_exception_is_reported_with_what_was_given(given_weights):
     def train(model, loader, optimizer, device):
         raise KeyError("mistake")
 
     student = Student({"train": train})
     with pytest.raises(Failure, match="train raised KeyError") as failure:
-        student.run_fixture("loop", **given, training=True, learning_rate=0.1)
+        student.run_fixture("loop", **given_weights, training=True, learning_rate=0.1)
     assert failure.value.expected == "no error when called with a small model, 2 batches of images"
     assert student.record == [("raised", "KeyError")]
 
 
-def test_gradients_switched_off_stay_with_the_student(given):
-    notes = Student({"spoil": lambda *_: torch.set_grad_enabled(False)}).run_fixture("loop", **given, training=True)
+def test_gradients_switched_off_stay_with_the_student(given_weights):
+    notes = Student({"spoil": lambda *_: torch.set_grad_enabled(False)}).run_fixture(
+        "loop", **given_weights, training=True
+    )
     assert notes["recording"] is False
     assert torch.is_grad_enabled()

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from exercise_kit.engine import check
-from tests.course.test_hidden_checks import KEYS, outcomes_of, summary
+from tests.course.test_hidden_checks import KEYS, run_hidden_checks, summarize_outcomes
 from tests.course.unlisted_answers import UNLISTED
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
@@ -14,7 +14,7 @@ from vit_course.staff.references import REFERENCE
 
 def find_failed_claims(exercise, *objects, key=KEYS[0]):
     """The names of the hidden checks that an answer fails."""
-    return {each.check.name for each in outcomes_of(exercise, objects, key) if each.result.verdict == "fail"}
+    return {each.check.name for each in run_hidden_checks(exercise, objects, key) if each.result.verdict == "fail"}
 
 
 @pytest.mark.parametrize("exercise", dict.fromkeys(exercise for exercise, _, _ in UNLISTED))
@@ -22,29 +22,31 @@ def test_the_check_that_its_clause_needs_fails_it(exercise):
     for name, claim, answer in UNLISTED:
         if name == exercise:
             for key in KEYS:
-                outcomes = outcomes_of(exercise, (answer,), key)
-                assert claim in find_failed_claims(exercise, answer, key=key), f"{answer.__name__}\n{summary(outcomes)}"
-                assert not any(each.log for each in outcomes), summary(outcomes)
+                outcomes = run_hidden_checks(exercise, (answer,), key)
+                assert claim in find_failed_claims(exercise, answer, key=key), (
+                    f"{answer.__name__}\n{summarize_outcomes(outcomes)}"
+                )
+                assert not any(each.log for each in outcomes), summarize_outcomes(outcomes)
 
 
 LOST = []
 
 
-def _without_axes_of_one(value):
+def _squeeze_first_axis(value):
     if isinstance(value, Tensor):
         LOST.append(value.shape)
         return value.squeeze(0)
-    return tuple(map(_without_axes_of_one, value)) if isinstance(value, tuple) else value
+    return tuple(map(_squeeze_first_axis, value)) if isinstance(value, tuple) else value
 
 
-def _losing(right):
+def _make_answer_losing_axis(right):
     """An answer that is right but for a first axis of size 1, which it loses."""
     if not isinstance(right, type):
-        return lambda *inputs: _without_axes_of_one(right(*inputs))
+        return lambda *inputs: _squeeze_first_axis(right(*inputs))
 
     class Loses(right):
         def forward(self, *inputs, **options):
-            return _without_axes_of_one(super().forward(*inputs, **options))
+            return _squeeze_first_axis(super().forward(*inputs, **options))
 
     return Loses
 
@@ -61,7 +63,7 @@ OF_ONE = [name for name in EXERCISES if not name.startswith(("is_", "fix_")) and
 @pytest.mark.parametrize("exercise", OF_ONE)
 def test_a_lost_axis_of_one_fails_more_than_the_example(exercise):
     LOST.clear()
-    found = find_failed_claims(exercise, _losing(REFERENCE[exercise][0]))
+    found = find_failed_claims(exercise, _make_answer_losing_axis(REFERENCE[exercise][0]))
     if not LOST:
         pytest.skip("its answer gives no tensor")
     assert found - {"test_its_own_example_comes_out"}

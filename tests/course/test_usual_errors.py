@@ -68,23 +68,23 @@ EDITS = [
 ]
 
 
-def spoil(exercise, edit):
+def edit_right_program(exercise, edit):
     """The right program of an exercise, its text edited, as the objects of a student."""
     known = EXERCISES[exercise]
     module = make_module(f"usual errors of {exercise}", edit(known.program.text()))
     return [vars(module)[name] for name in known.objects]
 
 
-def with_first_line(exercise, line):
+def add_first_line(exercise, line):
     """A right answer that computes ``line`` first, of its first argument."""
     name = EXERCISES[exercise].objects[0]
 
-    def edit(text):
+    def insert_line(text):
         method = "forward" if EXERCISES[exercise].is_class else name
         head = re.compile(rf"^( *)def {method}\(\s*(?:self, )?(\w+)[^)]*\)[^:]*:\n(?:\s+\"\"\"[^\n]*\n)?", re.MULTILINE)
         return head.sub(lambda found: f"{found[0]}{found[1]}    x = {found[2]}\n{found[1]}    {line}\n", text, count=1)
 
-    return spoil(exercise, edit)
+    return edit_right_program(exercise, insert_line)
 
 
 def expect_told(report, line, words, question):
@@ -98,13 +98,13 @@ def expect_told(report, line, words, question):
 @pytest.mark.parametrize("line", LINES)
 @pytest.mark.parametrize("exercise", FUNCTIONS)
 def test_an_error_keeps_its_line_and_has_a_question(exercise, line):
-    expect_told(check(exercise, *with_first_line(exercise, line)), line, *LINES[line])
+    expect_told(check(exercise, *add_first_line(exercise, line)), line, *LINES[line])
 
 
 @pytest.mark.parametrize("exercise", CLASSES)
 @pytest.mark.parametrize(("old", "new", "words", "question"), EDITS)
 def test_a_module_s_error_has_its_question(exercise, old, new, words, question):
-    report = check(exercise, *spoil(exercise, lambda text: re.sub(old, new, text, count=1)))
+    report = check(exercise, *edit_right_program(exercise, lambda text: re.sub(old, new, text, count=1)))
     lead = next(each for each in report.results if each.verdict == "fail")
     assert words in lead.seen, report
     assert question in lead.look, report

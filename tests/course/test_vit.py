@@ -17,28 +17,28 @@ from vit_course.patches import patchify, unpatchify
 from vit_course.positions import sinusoidal_positions, sinusoidal_positions_2d
 from vit_course.vit import VisionTransformer
 
-pytestmark = pytest.mark.usefixtures("seeded")
+pytestmark = pytest.mark.usefixtures("seed_torch")
 TALL = ViTConfig(image_size=(12, 8), patch_size=4, in_channels=2, num_classes=5, embed_dim=12, depth=2, num_heads=3)
 POSITIONS = get_args(PositionKind)
 
 
 @torch.no_grad()
-def random_model(config: ViTConfig = TALL, **changes: Any) -> VisionTransformer:
+def make_random_model(config: ViTConfig = TALL, **changes: Any) -> VisionTransformer:
     model = VisionTransformer(replace(config, **changes))
     for parameter in model.parameters():
         parameter.normal_(std=0.4)
     return model
 
 
-def random_images(config: ViTConfig = TALL, batch: int = 3) -> Tensor:
+def make_random_images(config: ViTConfig = TALL, batch: int = 3) -> Tensor:
     return torch.randn(batch, config.in_channels, config.height, config.width)
 
 
 @pytest.mark.parametrize(("size", "grid"), [((12, 8), (3, 2)), ((8, 12), (2, 3)), ((4, 4), (1, 1))])
 @pytest.mark.parametrize("kind", ["linear", "convolution"])
 def test_forward_is_the_figure_of_the_paper(size: tuple[int, int], grid: tuple[int, int], kind: Any) -> None:
-    model = random_model(image_size=size, patch_embedding=kind).double()
-    images = random_images(model.config).double()
+    model = make_random_model(image_size=size, patch_embedding=kind).double()
+    images = make_random_images(model.config).double()
     projection = model.patch_embedding.projection
     tokens = patchify(images, 4) @ projection.weight.flatten(1).T + projection.bias
     tokens = torch.cat([model.class_token.repeat(3, 1, 1), tokens], dim=1)
@@ -52,7 +52,7 @@ def test_forward_is_the_figure_of_the_paper(size: tuple[int, int], grid: tuple[i
 
 
 def test_strided_images_pass() -> None:
-    model, images = random_model(), random_images()
+    model, images = make_random_model(), make_random_images()
     strided = images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
     torch.testing.assert_close(model(strided), model(images))
 
@@ -60,11 +60,11 @@ def test_strided_images_pass() -> None:
 @pytest.mark.parametrize("positions", POSITIONS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_every_tensor_follows_the_model_to_another_dtype(positions: Any, dtype: torch.dtype) -> None:
-    model = random_model(positions=positions).to(dtype).eval()
+    model = make_random_model(positions=positions).to(dtype).eval()
     with torch.no_grad():
-        stages = record(model, random_images().to(dtype))
+        stages = record(model, make_random_images().to(dtype))
         logits = stages["logits"]
-        assert model(random_images().to(dtype)).dtype == dtype
+        assert model(make_random_images().to(dtype)).dtype == dtype
     assert {stage.dtype for stage in stages.values()} == {dtype}
     assert bool(logits.isfinite().all())
 
@@ -104,8 +104,8 @@ def test_positions_are_those_of_the_kind(positions: Any, pooling: Any) -> None:
 @pytest.mark.parametrize("pooling", ["class_token", "mean"])
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_only_a_model_without_positions_is_blind_to_the_order_of_patches(positions: Any, pooling: Any) -> None:
-    model = random_model(positions=positions, pooling=pooling).double()
-    images = random_images().double()
+    model = make_random_model(positions=positions, pooling=pooling).double()
+    images = make_random_images().double()
     order = torch.tensor([3, 0, 5, 1, 2, 4])
     shuffled = unpatchify(patchify(images, 4)[:, order], 4, (12, 8))
     assert torch.allclose(model(images), model(shuffled)) == (positions == "none")
@@ -113,8 +113,8 @@ def test_only_a_model_without_positions_is_blind_to_the_order_of_patches(positio
 
 def test_poolings_read_the_first_token_or_the_mean() -> None:
     for pooling in ("class_token", "mean"):
-        model = random_model(pooling=pooling).double()
-        stages = record(model, random_images().double())
+        model = make_random_model(pooling=pooling).double()
+        stages = record(model, make_random_images().double())
         normed = stages["norm"]
         expected = normed[:, 0] if pooling == "class_token" else normed.mean(1)
         assert torch.equal(stages["pooled"], expected)
@@ -124,8 +124,8 @@ def test_poolings_read_the_first_token_or_the_mean() -> None:
 
 @pytest.mark.parametrize(("activation", "function"), [("tanh", torch.tanh), ("relu", torch.relu)])
 def test_heads_of_two_linears(activation: Any, function: Callable[[Tensor], Tensor]) -> None:
-    model = random_model(representation_size=9, head_activation=activation)
-    stages = record(model, random_images())
+    model = make_random_model(representation_size=9, head_activation=activation)
+    stages = record(model, make_random_images())
     logits = stages["logits"]
     first, last = model.head[0], model.head[2]
     assert first.weight.shape == (9, 12)
@@ -145,7 +145,7 @@ RATES = {
 
 @pytest.mark.parametrize("name", RATES)
 def test_a_rate_reaches_its_layers_and_no_other(name: str) -> None:
-    model = random_model(**{name: 0.3})
+    model = make_random_model(**{name: 0.3})
     dropouts = [module for module in model.modules() if isinstance(module, nn.Dropout)]
     meant = {id(module) for module in RATES[name](model)}
     assert len(dropouts) == 1 + 3 * 2
@@ -154,7 +154,7 @@ def test_a_rate_reaches_its_layers_and_no_other(name: str) -> None:
 
 @pytest.mark.parametrize("name", RATES)
 def test_dropout_is_active_in_training_and_off_in_evaluation(name: str) -> None:
-    model, images = random_model(**{name: 0.5}), random_images()
+    model, images = make_random_model(**{name: 0.5}), make_random_images()
     without = VisionTransformer(TALL)
     without.load_state_dict(model.state_dict())
     assert not torch.allclose(model(images), model(images))
@@ -162,8 +162,8 @@ def test_dropout_is_active_in_training_and_off_in_evaluation(name: str) -> None:
 
 
 def test_embedding_dropout_comes_after_the_positions() -> None:
-    model = random_model(embedding_dropout=0.5)
-    stages = record(model, random_images(batch=20))
+    model = make_random_model(embedding_dropout=0.5)
+    stages = record(model, make_random_images(batch=20))
     undropped = stages["class_token"] + model.positions
     dropped = stages["embedding"] == 0
     assert 0.4 < dropped.float().mean() < 0.6
@@ -181,7 +181,7 @@ def test_choices_reach_every_block() -> None:
 
 @pytest.mark.parametrize("pooling", ["class_token", "mean"])
 def test_intermediates_have_the_documented_names_order_and_shapes(pooling: Any) -> None:
-    model, images = random_model(pooling=pooling), random_images()
+    model, images = make_random_model(pooling=pooling), make_random_images()
     stages = record(model, images)
     logits = stages["logits"]
     tokens = 7 if pooling == "class_token" else 6
@@ -196,7 +196,7 @@ def test_intermediates_have_the_documented_names_order_and_shapes(pooling: Any) 
 
 
 def test_intermediates_belong_together_and_change_no_logit() -> None:
-    model, images = random_model().double(), random_images().double()
+    model, images = make_random_model().double(), make_random_images().double()
     stages = record(model, images)
     logits = stages["logits"]
     torch.testing.assert_close(model(images), logits)
@@ -215,8 +215,8 @@ def test_intermediates_belong_together_and_change_no_logit() -> None:
 
 @pytest.mark.parametrize("changes", [{}, {"pooling": "mean", "representation_size": 9}])
 def test_backward_reaches_every_parameter(changes: dict[str, Any]) -> None:
-    model = random_model(**changes)
-    F.cross_entropy(model(random_images()), torch.tensor([0, 1, 4])).backward()
+    model = make_random_model(**changes)
+    F.cross_entropy(model(make_random_images()), torch.tensor([0, 1, 4])).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert bool(parameter.grad.any()), name
@@ -227,7 +227,7 @@ def test_small_presets_run_and_show_every_layer_and_head(name: str) -> None:
     config = PRESETS[name]
     model = VisionTransformer(config).eval()
     with torch.no_grad():
-        stages = record(model, random_images(config, batch=1))
+        stages = record(model, make_random_images(config, batch=1))
         logits = stages["logits"]
     assert logits.shape == (1, config.num_classes)
     weights = [stage for stage_name, stage in stages.items() if stage_name.endswith("attention.weights")]

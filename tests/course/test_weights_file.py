@@ -36,7 +36,7 @@ CHOICES = [
 ]
 
 
-def file_of(config, **tensors):
+def write_weights_file(config, **tensors):
     weights = Probe("weights").weights(list_state_shapes(config)) | tensors
     return make_weights_file(weights, describe_model(config))
 
@@ -46,7 +46,7 @@ def test_shapes_are_those_of_the_reference(choices):
     config = replace(SMALL, **choices)
     right = {name: tuple(each.shape) for name, each in VisionTransformer(config).state_dict().items()}
     assert list_state_shapes(config) == right
-    model = check_and_make_model(read_weights(file_of(config)))
+    model = check_and_make_model(read_weights(write_weights_file(config)))
     assert model.config == config
     assert (model.mean, model.std) == ((0.5,) * 3, (0.25,) * 3)
 
@@ -120,7 +120,7 @@ def test_every_field_of_a_config_is_read():
 
 def test_the_public_check_reads_a_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "vit_cifar.safetensors").write_bytes(file_of(SMALL))
+    (tmp_path / "vit_cifar.safetensors").write_bytes(write_weights_file(SMALL))
     for path in ("vit_cifar.safetensors", tmp_path / "vit_cifar.safetensors"):
         report = check("vit_cifar", path, points=8)
         assert [each.verdict for each in report.results] == ["pass"] * 4 + ["undecided"] * 5
@@ -136,7 +136,9 @@ def test_the_public_check_reads_a_path(tmp_path, monkeypatch):
 
 def test_a_file_earns_nothing_before_all_is_well_with_it(tmp_path):
     path = tmp_path / "vit_cifar.safetensors"
-    weights = {name: torch.full_like(each, torch.nan) for name, each in read_weights(file_of(SMALL)).tensors.items()}
+    weights = {
+        name: torch.full_like(each, torch.nan) for name, each in read_weights(write_weights_file(SMALL)).tensors.items()
+    }
     path.write_bytes(make_weights_file(weights, describe_model(SMALL)))
     report = check("vit_cifar", path, points=8)
     assert [each.verdict for each in report.results[:4]] == ["pass"] * 3 + ["fail"]

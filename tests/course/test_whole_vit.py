@@ -16,14 +16,14 @@ from vit_course import VisionTransformer, whole_vit
 ENDS = ("00_start", "01_patchify", "02_positions", "03_attention", "04_block", "05_vit")
 
 
-def experiments(lesson: str) -> list[Cell]:
+def list_experiment_cells(lesson: str) -> list[Cell]:
     cells = read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py").cells
     return [each for each in cells if each.role is Role.CODE and "experiment" in each.tags]
 
 
 def test_the_program_of_lesson_00_is_the_model_in_thirty_lines():
     (definition,) = (
-        each for each in ast.parse(experiments("00_start")[-1].source).body if isinstance(each, ast.ClassDef)
+        each for each in ast.parse(list_experiment_cells("00_start")[-1].source).body if isinstance(each, ast.ClassDef)
     )
     assert definition.end_lineno - definition.lineno < 30
     names = {"torch": torch, "nn": nn, **{name: getattr(vit_course, name) for name in vit_course.__all__}}
@@ -39,7 +39,7 @@ def test_the_program_of_lesson_00_is_the_model_in_thirty_lines():
 
 @pytest.mark.parametrize("lesson", ENDS)
 def test_each_core_lesson_to_the_whole_model_ends_by_running_it(lesson):
-    last = ast.unparse(ast.parse(experiments(lesson)[-1].source).body[-1])
+    last = ast.unparse(ast.parse(list_experiment_cells(lesson)[-1].source).body[-1])
     assert last == ("learn_drawings(FirstViT())" if lesson == "00_start" else "learn_drawings(your_vit())")
 
 

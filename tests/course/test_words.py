@@ -21,11 +21,11 @@ FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 NAMED = re.compile(r'^predict\(\s*"([^"]+)"', re.MULTILINE)
 
 
-def lesson(name: str) -> Lesson:
+def read_lesson_by_name(name: str) -> Lesson:
     return read_lesson(ROOT, ROOT / "solutions" / f"{name}.py")
 
 
-def prose(cell: Cell) -> str:
+def read_prose(cell: Cell) -> str:
     """Return what students read of a Markdown cell, folded or not."""
     return NO_PROSE.sub("", "\n".join(split_regions(cell.source).outside)) if cell.is_markdown else ""
 
@@ -33,11 +33,11 @@ def prose(cell: Cell) -> str:
 @every_lesson
 def test_what_is_predicted_is_asked_for_and_seldom(name):
     """Between "Predict first" and the cell that computes the result stands a cell with predict()."""
-    cells = lesson(name).cells
-    asked = [number for number, cell in enumerate(cells) if "predict first" in prose(cell).lower()]
+    cells = read_lesson_by_name(name).cells
+    asked = [number for number, cell in enumerate(cells) if "predict first" in read_prose(cell).lower()]
     predictions = NAMED.findall("\n".join(cell.source for cell in cells if not cell.is_markdown))
     assert len(predictions) <= PREDICTIONS + EXPERIMENTS.get(name, 0)
-    assert not any("before the run:" in prose(cell) and cell.role is not Role.QUESTION for cell in cells)
+    assert not any("before the run:" in read_prose(cell) and cell.role is not Role.QUESTION for cell in cells)
     for number in asked:
         following = [cell for cell in cells[number + 1 :] if not cell.is_markdown][:2]  # a picture may come before
         assert any(NAMED.search(cell.source) for cell in following), cells[number].source
@@ -46,7 +46,7 @@ def test_what_is_predicted_is_asked_for_and_seldom(name):
 @every_lesson
 def test_no_prediction_is_answered_in_the_next_cell_s_code(name):
     """A choice that the code reveals is computed: the same text does not stand alone beside the name."""
-    for cell in lesson(name).cells:
+    for cell in read_lesson_by_name(name).cells:
         if not cell.is_markdown:
             assert not re.search(r'reveal\(\s*"[^"]+",\s*(?:"[^"]*"|[\d.]+)\s*[,)]', cell.source)
 

@@ -20,25 +20,25 @@ from vit_course.staff.references import REFERENCE
 KEY = b"one submission"
 
 
-def bent(value):
+def bend(value):
     if isinstance(value, tuple):
-        return tuple(map(bent, value))
+        return tuple(map(bend, value))
     return value + 0.37 * torch.sin(3 * value) + 0.11 if value.is_floating_point() else value + 1
 
 
-def altered(exercise, alter):
+def alter_model_answer(exercise, alter):
     """The model answer of an exercise, of which ``alter`` changes what every call gives."""
 
-    def wrong(right):
+    def wrap_answer(right):
         if inspect.isclass(right):
             changed = {"forward": lambda self, *inputs, **options: alter(right.forward(self, *inputs, **options))}
             return type(right.__name__, (right,), changed)
         return functools.wraps(right)(lambda *inputs, **options: alter(right(*inputs, **options)))
 
-    return dict(zip(EXERCISES[exercise].objects, map(wrong, REFERENCE[exercise]), strict=True))
+    return dict(zip(EXERCISES[exercise].objects, map(wrap_answer, REFERENCE[exercise]), strict=True))
 
 
-def graded(exercise, objects, checks=None):
+def grade_objects(exercise, objects, checks=None):
     """Return what grading finds, one outcome for each check."""
     checks = hidden_checks().exercises()[exercise] if checks is None else checks
     return [hidden_checks().evaluate(exercise, each, Student(objects), KEY) for each in checks]
@@ -59,9 +59,9 @@ NOT_FALSE = {
 
 @pytest.mark.parametrize("exercise", NOT_FALSE)
 def test_no_claim_is_told_false_for_the_numbers_of_another(exercise):
-    objects = altered(exercise, bent)
+    objects = alter_model_answer(exercise, bend)
     told = {each.name: each.verdict for each in run_checks(EXERCISES[exercise], objects)}
-    told |= {each.name: each.verdict for each in score_checks(exercise, 10.0, graded(exercise, objects)).checks}
+    told |= {each.name: each.verdict for each in score_checks(exercise, 10.0, grade_objects(exercise, objects)).checks}
     assert Verdict.FAIL in told.values()
     names = {name for name in told if name.removeprefix("test_") in NOT_FALSE[exercise]}
     assert {name.removeprefix("test_") for name in names} == NOT_FALSE[exercise]
@@ -69,7 +69,10 @@ def test_no_claim_is_told_false_for_the_numbers_of_another(exercise):
 
 
 def test_a_gradient_and_a_dtype_earn_their_points_beside_wrong_numbers():
-    found = {each.check.name: each.result.verdict for each in graded("PatchEmbedding", altered("PatchEmbedding", bent))}
+    found = {
+        each.check.name: each.result.verdict
+        for each in grade_objects("PatchEmbedding", alter_model_answer("PatchEmbedding", bend))
+    }
     earned = {name.removeprefix("test_") for name, verdict in found.items() if verdict == Verdict.PASS}
     assert earned == {"its_parameters_are_one_linear", "every_parameter_learns", "it_follows_its_dtype"}
 
@@ -81,33 +84,33 @@ REFUSE = (
 )
 
 
-def constant(value):
-    return tuple(map(constant, value)) if isinstance(value, tuple) else torch.zeros_like(value)
+def fill_with_zeros(value):
+    return tuple(map(fill_with_zeros, value)) if isinstance(value, tuple) else torch.zeros_like(value)
 
 
-def refused(value):
+def refuse_value(value):
     raise ValueError(f"{value}")
 
 
 @pytest.mark.parametrize("exercise", REFUSE)
-@pytest.mark.parametrize(("alter", "verdict"), [(bent, "pass"), (constant, "fail"), (refused, "fail")])
+@pytest.mark.parametrize(("alter", "verdict"), [(bend, "pass"), (fill_with_zeros, "fail"), (refuse_value, "fail")])
 def test_a_refusal_counts_beside_wrong_numbers_and_with_no_stub(exercise, alter, verdict):
     refusals = [each for each in hidden_checks().exercises()[exercise] if "refused" in each.name]
     assert refusals
     assert all(each.worth for each in refusals)
-    for found in graded(exercise, altered(exercise, alter), refusals):
+    for found in grade_objects(exercise, alter_model_answer(exercise, alter), refusals):
         assert found.result.verdict == verdict, found.result.message
 
 
-def named(exercise, objects, asked):
+def name_failures_of(exercise, objects, asked):
     """Return what grading finds about some objects, with names that hold of those that are ``asked`` once more."""
     replays, again = Replays(hidden_checks(), exercise, KEY), lambda: Student(asked)
-    return name_failures(EXERCISES[exercise], graded(exercise, objects), replays, again)
+    return name_failures(EXERCISES[exercise], grade_objects(exercise, objects), replays, again)
 
 
 def test_grading_tells_numbers_that_chance_has_made():
-    objects = altered("layer_norm", lambda value: value + 0.1 * torch.randn(value.shape))
-    assert RANDOM[0] in [each.result.seen for each in named("layer_norm", objects, objects)]
+    objects = alter_model_answer("layer_norm", lambda value: value + 0.1 * torch.randn(value.shape))
+    assert RANDOM[0] in [each.result.seen for each in name_failures_of("layer_norm", objects, objects)]
 
 
 def test_a_name_in_grading_holds_of_the_student():
@@ -116,5 +119,5 @@ def test_a_name_in_grading_holds_of_the_student():
     made, right = (
         dict(zip(EXERCISES[exercise].objects, each, strict=True)) for each in (wrong.objects, REFERENCE[exercise])
     )
-    told = [{each.result.misconception for each in named(exercise, made, asked)} for asked in (made, right)]
+    told = [{each.result.misconception for each in name_failures_of(exercise, made, asked)} for asked in (made, right)]
     assert [wrong.name in each for each in told] == [True, False]

@@ -13,7 +13,7 @@ from vit_course.staff.references import REFERENCE
 UNLISTED = []  # (exercise, hidden check, answer)
 
 
-def fails(exercise, check):
+def register_as_failing(exercise, check):
     """A function or class is a wrong answer to ``exercise`` that ``check`` has to catch."""
 
     def add_answer(answer):
@@ -23,96 +23,98 @@ def fails(exercise, check):
     return add_answer
 
 
-def right(exercise):
+def find_reference(exercise):
     """The reference of an exercise with one object."""
     return REFERENCE[exercise][0]
 
 
-def _starts(describe, change):
+def _register_start(describe, change):
     """A VisionTransformer whose numbers start otherwise."""
 
-    class Starts(right("VisionTransformer")):
+    class Starts(find_reference("VisionTransformer")):
         def __init__(self, config):
             super().__init__(config)
             with torch.no_grad():
                 change(self)
 
     Starts.__name__ = describe
-    fails("VisionTransformer", "test_class_token_and_positions_start_as_asked")(Starts)
+    register_as_failing("VisionTransformer", "test_class_token_and_positions_start_as_asked")(Starts)
 
 
-_starts("positions_of_ones", lambda model: model.positions.fill_(1))
-_starts("positions_of_zeros", lambda model: model.positions.zero_())
-_starts("positions_as_large_as_tokens", lambda model: model.positions.normal_())
-_starts("positions_evenly_distributed", lambda model: model.positions.uniform_(-0.0346, 0.0346))
-_starts("one_position_for_all", lambda model: model.positions.copy_(model.positions[:, :1].expand_as(model.positions)))
-_starts("positions_around_a_tenth", lambda model: model.positions.add_(0.1))
-_starts("a_huge_class_token", lambda model: model.class_token.normal_().mul_(100))
-_starts("a_class_token_of_ones", lambda model: model.class_token.fill_(1))
+_register_start("positions_of_ones", lambda model: model.positions.fill_(1))
+_register_start("positions_of_zeros", lambda model: model.positions.zero_())
+_register_start("positions_as_large_as_tokens", lambda model: model.positions.normal_())
+_register_start("positions_evenly_distributed", lambda model: model.positions.uniform_(-0.0346, 0.0346))
+_register_start(
+    "one_position_for_all", lambda model: model.positions.copy_(model.positions[:, :1].expand_as(model.positions))
+)
+_register_start("positions_around_a_tenth", lambda model: model.positions.add_(0.1))
+_register_start("a_huge_class_token", lambda model: model.class_token.normal_().mul_(100))
+_register_start("a_class_token_of_ones", lambda model: model.class_token.fill_(1))
 
 
-def _rehead(check):
+def _register_new_head(check):
     def add_answer(change):
         def replace_head(model, num_classes):
-            other = right("replace_head")(model, num_classes)
+            other = find_reference("replace_head")(model, num_classes)
             return change(other, model) or other
 
         replace_head.__name__ = change.__name__
-        fails("replace_head", check)(replace_head)
+        register_as_failing("replace_head", check)(replace_head)
 
     return add_answer
 
 
-@_rehead("test_the_head_starts_as_pytorch_starts_one")
+@_register_new_head("test_the_head_starts_as_pytorch_starts_one")
 def a_head_of_zeros(other, _):
     nn.init.zeros_(other.head.weight)
 
 
-@_rehead("test_the_head_starts_as_pytorch_starts_one")
+@_register_new_head("test_the_head_starts_as_pytorch_starts_one")
 def a_bias_of_zeros(other, _):
     nn.init.zeros_(other.head.bias)
 
 
-@_rehead("test_the_head_starts_as_pytorch_starts_one")
+@_register_new_head("test_the_head_starts_as_pytorch_starts_one")
 def a_head_of_large_numbers(other, _):
     nn.init.normal_(other.head.weight)
 
 
-@_rehead("test_what_learns_goes_on_learning")
+@_register_new_head("test_what_learns_goes_on_learning")
 def a_head_as_frozen_as_the_old_one(other, model):
     other.head.requires_grad_(model.head.weight.requires_grad)
 
 
-@_rehead("test_the_copy_is_of_the_models_class_and_device")
+@_register_new_head("test_the_copy_is_of_the_models_class_and_device")
 def no_bias_where_the_old_head_had_none(other, model):
     other.head.bias = None if model.head.bias is None else other.head.bias
 
 
-@_rehead("test_the_copy_is_of_the_models_class_and_device")
+@_register_new_head("test_the_copy_is_of_the_models_class_and_device")
 def a_module_with_the_same_parts(other, _):
     plain = nn.Module()
     plain._modules, plain._parameters = other._modules, other._parameters
     return plain
 
 
-@fails("replace_head", "test_the_copy_is_of_the_models_class_and_device")
+@register_as_failing("replace_head", "test_the_copy_is_of_the_models_class_and_device")
 def a_head_on_the_cpu(model, num_classes):
     other = copy.deepcopy(model)
     other.head = nn.Linear(model.head.in_features, num_classes, dtype=model.head.weight.dtype)
     return other
 
 
-@fails("evaluate", "test_nothing_is_learned")
+@register_as_failing("evaluate", "test_nothing_is_learned")
 def all_learn_afterward(model, loader, device):
-    measured = right("evaluate")(model, loader, device)
+    measured = find_reference("evaluate")(model, loader, device)
     model.requires_grad_(True)
     return measured
 
 
-@fails("rotary_2d", "test_angles_are_computed_in_float64")
+@register_as_failing("rotary_2d", "test_angles_are_computed_in_float64")
 def angles_in_the_dtype_of_the_query(query, key, grid_size):
     (rows, columns), head_dim = grid_size, query.shape[-1]
-    right("rotary_2d")(query, key, grid_size)  # which refuses what does not fit
+    find_reference("rotary_2d")(query, key, grid_size)  # which refuses what does not fit
     pairs = torch.arange(head_dim // 4).to(query)
     places = (torch.arange(rows).repeat_interleave(columns), torch.arange(columns).repeat(rows))
     angles = torch.cat([each.to(query)[:, None] / 100 ** (pairs / len(pairs)) for each in places], dim=1)
@@ -126,13 +128,13 @@ def angles_in_the_dtype_of_the_query(query, key, grid_size):
     return turn(query), turn(key)
 
 
-@fails("QKNormAttention", "test_one_image_keeps_its_axis")
-class ABatchOfOneIsLost(right("QKNormAttention")):
+@register_as_failing("QKNormAttention", "test_one_image_keeps_its_axis")
+class ABatchOfOneIsLost(find_reference("QKNormAttention")):
     def forward(self, x):
         return super().forward(x).squeeze(0)
 
 
-def _dealt(exercise, check, is_head):
+def _register_group_choice(exercise, check, is_head):
     def fine_tuning_groups(model, backbone_lr, head_lr):
         named = list(model.named_parameters())
         chosen = [is_head(place, name, each, model) for place, (name, each) in enumerate(named)]
@@ -141,19 +143,21 @@ def _dealt(exercise, check, is_head):
         ]
         return [{"params": groups[0], "lr": backbone_lr}, {"params": groups[1], "lr": head_lr}]
 
-    fails(exercise, check)(fine_tuning_groups)
+    register_as_failing(exercise, check)(fine_tuning_groups)
 
 
 _AS_NAMED = ("fine_tuning_groups", "test_the_head_is_what_the_model_calls_head")
-_dealt(*_AS_NAMED, lambda place, name, each, model: name.startswith("head"))
-_dealt(*_AS_NAMED, lambda place, name, each, model: "head" in name.split("."))
-_dealt(*_AS_NAMED, lambda place, name, each, model: "head." in name)
-_dealt(*_AS_NAMED, lambda place, name, each, model: place >= len(list(model.parameters())) - 2)
-_dealt(*_AS_NAMED, lambda place, name, each, model: name in ("head.weight", "head.bias"))
-_dealt(*_AS_NAMED, lambda place, name, each, model: each.shape in {part.shape for part in model.head.parameters()})
+_register_group_choice(*_AS_NAMED, lambda place, name, each, model: name.startswith("head"))
+_register_group_choice(*_AS_NAMED, lambda place, name, each, model: "head" in name.split("."))
+_register_group_choice(*_AS_NAMED, lambda place, name, each, model: "head." in name)
+_register_group_choice(*_AS_NAMED, lambda place, name, each, model: place >= len(list(model.parameters())) - 2)
+_register_group_choice(*_AS_NAMED, lambda place, name, each, model: name in ("head.weight", "head.bias"))
+_register_group_choice(
+    *_AS_NAMED, lambda place, name, each, model: each.shape in {part.shape for part in model.head.parameters()}
+)
 
 
-class _Dropping(right("DropPath")):
+class _Dropping(find_reference("DropPath")):
     """Draws its mask itself."""
 
     def forward(self, branch):
@@ -162,7 +166,7 @@ class _Dropping(right("DropPath")):
         return self.drop_branches(branch, [-1] + [1] * (branch.ndim - 1))
 
 
-@fails("DropPath", "test_chance_decides_anew_in_every_call")
+@register_as_failing("DropPath", "test_chance_decides_anew_in_every_call")
 class AnExactNumberIsDropped(_Dropping):
     def drop_branches(self, branch, axes):
         order = torch.randperm(len(branch)).to(branch.device)
@@ -170,14 +174,14 @@ class AnExactNumberIsDropped(_Dropping):
         return branch * kept.reshape(axes) / (1 - self.probability)
 
 
-@fails("DropPath", "test_the_gradient_goes_with_the_branch")
+@register_as_failing("DropPath", "test_the_gradient_goes_with_the_branch")
 class DroppedImagesGetAGradient(_Dropping):
     def drop_branches(self, branch, axes):
         gone = (torch.rand(len(branch), device=branch.device) < self.probability).to(branch.dtype).reshape(axes)
         return (branch - (branch * gone).detach()) / (1 - self.probability)
 
 
-@fails("is_layer_norm", "test_it_catches_look_alikes")
+@register_as_failing("is_layer_norm", "test_it_catches_look_alikes")
 def looks_at_moments_alone(norm):
     """Mean and variance of the result are those of any layer norm whose sign is turned, too."""
     generator = torch.Generator().manual_seed(0)

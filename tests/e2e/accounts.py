@@ -33,7 +33,7 @@ class Accounts:
     base: Path
     names: dict[str, str]
 
-    def home(self, role: str) -> Path:
+    def find_home(self, role: str) -> Path:
         return self.base / "home" / self.names[role]
 
     def run(self, role: str, commands: str, status: int | None = 0) -> str:
@@ -46,7 +46,7 @@ class Accounts:
         """
         name = self.names.get(role, "root")
         entry = pwd.getpwnam(name)
-        home = self.base if role == "root" else self.home(role)
+        home = self.base if role == "root" else self.find_home(role)
         environment = {
             "HOME": str(home),
             "USER": name,
@@ -74,7 +74,7 @@ class Accounts:
 
 
 @contextmanager
-def accounts(roles: Sequence[str]) -> Iterator[Accounts]:
+def open_accounts(roles: Sequence[str]) -> Iterator[Accounts]:
     """Make an account for each role; afterward they are gone, with their homes.
 
     Raises:
@@ -88,10 +88,18 @@ def accounts(roles: Sequence[str]) -> Iterator[Accounts]:
             (base / folder).mkdir(parents=True)
         made = Accounts(base, names)
         for role, name in names.items():
-            command = ["useradd", "--create-home", "--home-dir", str(made.home(role)), "--shell", "/bin/bash", name]
+            command = [
+                "useradd",
+                "--create-home",
+                "--home-dir",
+                str(made.find_home(role)),
+                "--shell",
+                "/bin/bash",
+                name,
+            ]
             subprocess.run(command, check=True, capture_output=True)
-            made.home(role).chmod(0o700)
-        _install(made)
+            made.find_home(role).chmod(0o700)
+        _install_commands(made)
         yield made
     finally:
         for name in names.values():
@@ -99,7 +107,7 @@ def accounts(roles: Sequence[str]) -> Iterator[Accounts]:
         shutil.rmtree(base)
 
 
-def _install(made: Accounts) -> None:
+def _install_commands(made: Accounts) -> None:
     """Put the course's commands on the accounts' path, with the first interpreter that they may run."""
     role = next(iter(made.names))
     said = ""

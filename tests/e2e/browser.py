@@ -39,7 +39,7 @@ _TOO_WIDE = """() => {
 
 
 @contextmanager
-def chromium() -> Iterator[Any]:
+def open_browser() -> Iterator[Any]:
     """A browser (playwright's), closed afterward."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with (
@@ -49,10 +49,10 @@ def chromium() -> Iterator[Any]:
         yield browser
 
 
-def cut_on_a_phone(*pages: Path) -> list[str]:
+def find_cut_on_phones(*pages: Path) -> list[str]:
     """Return what is wider than its place on files' pages, on narrow screens, with everything unfolded."""
     found: list[str] = []
-    with chromium() as browser:
+    with open_browser() as browser:
         opened = browser.new_page()
         opened.set_default_timeout(1000 * GIVE_UP)
         for width in PHONES:
@@ -66,7 +66,7 @@ def cut_on_a_phone(*pages: Path) -> list[str]:
 
 
 @contextmanager
-def jupyter_lab(folder: Path, settings: Path) -> Iterator[str]:
+def serve_jupyter_lab(folder: Path, settings: Path) -> Iterator[str]:
     """The address of a JupyterLab that serves ``folder`` and keeps its own settings in ``settings``."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -83,14 +83,14 @@ def jupyter_lab(folder: Path, settings: Path) -> Iterator[str]:
         server = subprocess.Popen([*command, *options], env=environment, cwd=folder, stdout=log, stderr=log)
         address = f"http://127.0.0.1:{port}"
         try:
-            _wait_for(address, server, log_file)
+            _wait_for_server(address, server, log_file)
             yield address
         finally:
             server.terminate()
             server.wait(GIVE_UP)
 
 
-def _wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_for_server(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
     end = time.monotonic() + GIVE_UP
     while time.monotonic() < end:
         assert server.poll() is None, f"JupyterLab stopped: {log.read_text()[-2000:]}"

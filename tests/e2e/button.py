@@ -26,7 +26,7 @@ with open(target, "w") as file:
 """
 
 
-def click(
+def click_button(
     folder: Path, button: str, lesson: str, students: Sequence[str], target: Path, **settings: str
 ) -> dict[str, dict[str, Any]]:
     """Return what the page gets for each student: ``success``, the ``log``, and an ``error`` that it shows as such.

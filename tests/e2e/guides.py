@@ -26,13 +26,13 @@ class Block:
     def is_run(self) -> bool:
         return not self.mark.startswith("not run in tests: ")
 
-    def unseen(self, output: str) -> list[str]:
+    def find_unseen_lines(self, output: str) -> list[str]:
         """The shown lines that an output does not have, however wide its columns are."""
         words = {" ".join(line.split()) for line in output.splitlines()}
         return [line for line in self.shown if " ".join(line.split()) not in words]
 
 
-def blocks_of(guide: str) -> list[Block]:
+def read_blocks(guide: str) -> list[Block]:
     """The blocks of a guide, in order; every fence in it is one of commands, or of what they show."""
     text = (GUIDES / guide).read_text(encoding="utf-8")
     blocks: list[Block] = []

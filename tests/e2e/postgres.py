@@ -35,31 +35,33 @@ class Server:
 
     def start(self) -> None:
         options = f"-c listen_addresses='' -c fsync=off -k '{self.folder}'"
-        self._control("start", "-o", options, "-l", str(self.folder / "log"))
+        self._run_pg_ctl("start", "-o", options, "-l", str(self.folder / "log"))
 
     def stop(self) -> None:
         """At once, as a machine that goes down."""
-        self._control("stop", "-m", "immediate")
+        self._run_pg_ctl("stop", "-m", "immediate")
 
-    def database(self, name: str) -> str:
+    def create_database(self, name: str) -> str:
         """The address of a new database."""
         self._run("createdb", "-h", str(self.folder), "-U", ACCOUNT, name)
         return f"postgresql+psycopg://{ACCOUNT}@/{name}?host={self.folder}"
 
     @property
     def stop_command(self) -> list[str]:
-        return self._as_account(str(BINARIES / "pg_ctl"), "-D", str(self.folder / "data"), "stop", "-m", "immediate")
+        return self._prefix_with_account(
+            str(BINARIES / "pg_ctl"), "-D", str(self.folder / "data"), "stop", "-m", "immediate"
+        )
 
-    def _control(self, action: str, *arguments: str) -> None:
+    def _run_pg_ctl(self, action: str, *arguments: str) -> None:
         self._run("pg_ctl", "-D", str(self.folder / "data"), "-w", action, *arguments)
 
     def _run(self, program: str, *arguments: str) -> None:
-        command = self._as_account(str(BINARIES / program), *arguments)
+        command = self._prefix_with_account(str(BINARIES / program), *arguments)
         # a server that is started would hold the pipe of a captured output open
         with (self.folder / "output").open("a") as output:
             done = subprocess.run(command, stdout=output, stderr=output, cwd=self.folder, check=False, timeout=GIVE_UP)
         assert done.returncode == 0, (self.folder / "output").read_text()
 
     @staticmethod
-    def _as_account(*command: str) -> list[str]:
+    def _prefix_with_account(*command: str) -> list[str]:
         return ["runuser", "-u", ACCOUNT, "--", *command] if os.getuid() == 0 else list(command)

@@ -24,8 +24,8 @@ from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
 from tests.e2e.attacks import folders
 from tests.e2e.attacks.attack import ALL_OF_PATCHIFY, RIGHT, WRONG, Attack
-from tests.e2e.attacks.corpus import ATTACKS, hand_in, read_released
-from tests.e2e.submissions import mark
+from tests.e2e.attacks.corpus import ATTACKS, hand_in, read_released_notebook
+from tests.e2e.submissions import read_mark
 from tests.machine import needs_sandbox
 
 pytestmark = needs_sandbox
@@ -71,28 +71,28 @@ def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grader]:
     del os.environ["INSTRUCTOR_TOKEN"]
 
 
-def outside(folder: Path) -> dict[str, object]:
+def list_watched_files(folder: Path) -> dict[str, object]:
     """List what an attack must leave as it is: the class, the installed packages, the shared places of the machine."""
     torch_home = Path(torch.__file__).parent
     watched = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
     watched += [*torch_home.glob("*.py"), Path(os.path.realpath(os.sys.executable)), Path("/etc/passwd")]
-    state: dict[str, object] = {str(path): _facts(path) for path in watched}
+    state: dict[str, object] = {str(path): _stat_file(path) for path in watched}
     for home in (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"), Path("/"), Path.home(), torch_home, ROOT):
         state[f"in {home}"] = sorted(name for name in os.listdir(home) if "attacked" in name or "bomb" in name)
     return state
 
 
-def _facts(path: Path) -> tuple[int, int, int, int]:
+def _stat_file(path: Path) -> tuple[int, int, int, int]:
     fact = path.stat()
     return fact.st_mode, fact.st_uid, fact.st_size, fact.st_mtime_ns
 
 
-def below() -> set[int]:
+def list_child_processes() -> set[int]:
     """The processes that this one has started, and theirs."""
     return {process.pid for process in psutil.Process().children(recursive=True)}
 
 
-def most_memory() -> int:
+def measure_peak_memory() -> int:
     """The most bytes that this process, which is the judge's, has held at any time."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
@@ -102,46 +102,46 @@ def most_memory() -> int:
 def test_an_attack_gets_what_it_deserves(grader: Grader, attack: Attack) -> None:
     student = f"attack-{ATTACKS.index(attack)}"
     path = hand_in(grader.folder, student, attack)
-    processes = below()
-    before = outside(grader.folder)
-    most = most_memory()
+    processes = list_child_processes()
+    before = list_watched_files(grader.folder)
+    most = measure_peak_memory()
     result = grader.grade(path)
-    assert most_memory() - most < ROOM, "the judge's memory"
+    assert measure_peak_memory() - most < ROOM, "the judge's memory"
     stored = re.sub(r'"image/png": "[^"]*"', "", json.dumps(result.to_store()))  # letters of a picture spell anything
     assert result.status == "graded", result.reason
     assert result.score == attack.honest, stored[:3000]
     assert "LEAK" not in stored, stored[stored.index("LEAK") :][:200]
     assert SECRET not in stored
-    assert not any(_can_be_live(run.outputs) for run in result.runs)
+    assert not any(_has_live_output(run.outputs) for run in result.runs)
     assert set(attack.flags) <= set(result.flags), result.flags
-    assert outside(grader.folder) == before
+    assert list_watched_files(grader.folder) == before
     neighbor = grader.grade(grader.folder / "submitted" / "neighbor-0" / LESSON / f"{LESSON}.ipynb")
     assert neighbor.score == ALL_OF_PATCHIFY, "the next submission suffers"
-    assert len(below()) <= len(processes), "a process is left"
+    assert len(list_child_processes()) <= len(processes), "a process is left"
 
 
-def _can_be_live(outputs: tuple[object, ...]) -> bool:
+def _has_live_output(outputs: tuple[object, ...]) -> bool:
     return any(set(each.get("data", {})) - {"text/plain", "image/png"} for each in outputs if isinstance(each, dict))
 
 
 @pytest.mark.parametrize("attack", folders.FOLDER_ATTACKS, ids=lambda each: each.name)
 @pytest.mark.proof
 def test_a_hostile_folder_gets_what_it_deserves(grader: Grader, attack: folders.FolderAttack) -> None:
-    notebook = read_released(LESSON)
+    notebook = read_released_notebook(LESSON)
     for cell in notebook.cells:
-        if mark(cell).get("grade_id") == "patchify":
+        if read_mark(cell).get("grade_id") == "patchify":
             cell.source = WRONG
     home = grader.folder / "submitted" / f"folder-{attack.name.replace(' ', '-')}" / LESSON
     home.mkdir(parents=True)
     attack.build(home, json.loads(nbformat.writes(copy.deepcopy(notebook))))
-    before = outside(grader.folder)
+    before = list_watched_files(grader.folder)
     results = [grader.judge.grade(read(each, grader.lessons)) for each in find([home.parent], grader.lessons.names)]
     stored = json.dumps([each.to_store() for each in results])
     assert all(each.score == 0 for each in results), stored[:3000]
     assert ("graded" in {each.status for each in results}) == attack.graded, stored[:3000]
     assert all(each.reason for each in results if each.status != "graded")
     assert SECRET not in stored
-    assert outside(grader.folder) == before
+    assert list_watched_files(grader.folder) == before
 
 
 def test_there_are_enough_attacks() -> None:

@@ -50,7 +50,7 @@ TEST |= {"visibility", "extra_data"}
 
 
 @pytest.fixture(scope="module")
-def packed(tmp_path_factory):
+def autograder_zip(tmp_path_factory):
     """The zip that an instructor uploads."""
     target = tmp_path_factory.mktemp("packed") / "autograder.zip"
     done = CliRunner().invoke(app, ["export", "--to", "gradescope", "--autograder", str(target)])
@@ -60,20 +60,20 @@ def packed(tmp_path_factory):
 
 
 @pytest.fixture
-def container(packed, tmp_path):
+def container(autograder_zip, tmp_path):
     """A folder that stands for /autograder, with an upload in it; setup.sh's Python is the one that runs this test."""
     source = tmp_path / "source"
-    subprocess.run([sys.executable, "-m", "zipfile", "-e", packed, source], check=True)
+    subprocess.run([sys.executable, "-m", "zipfile", "-e", autograder_zip, source], check=True)
     for name in ("submission", "results", "venv/bin", "home"):
         (tmp_path / name).mkdir(parents=True)
     python = tmp_path / "venv" / "bin" / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
-    upload(tmp_path / "submission", tmp_path / "ran")
+    write_submission(tmp_path / "submission", tmp_path / "ran")
     return tmp_path
 
 
-def upload(folder, ran):
+def write_submission(folder, ran):
     """A right notebook, which writes a file where nothing guards the machine."""
     notebook = json.loads((ROOT / "solutions" / f"{LESSON}.ipynb").read_bytes())
     mark = f"open({str(ran)!r}, 'w').close()"
@@ -92,19 +92,19 @@ def run_autograder(container, *launcher):
     )
 
 
-def test_the_zip_holds_what_gradescope_runs_and_nothing_of_a_class(packed):
-    with zipfile.ZipFile(packed) as archive:
+def test_the_zip_holds_what_gradescope_runs_and_nothing_of_a_class(autograder_zip):
+    with zipfile.ZipFile(autograder_zip) as archive:
         names = set(archive.namelist())
         modes = {name: archive.getinfo(name).external_attr >> 16 for name in ("setup.sh", "run_autograder")}
     assert all(mode & stat.S_IXUSR for mode in modes.values())
     assert {"course/pyproject.toml", "course/constraints.txt", "course/tests/hidden/conftest.py"} <= names
     assert {f"course/notebooks/{LESSON}.ipynb", f"course/solutions/{LESSON}.ipynb"} <= names
     assert not [name for name in names if ".git/" in name or "submitted" in name or name.endswith((".db", ".pyc"))]
-    assert stat.S_IMODE(packed.stat().st_mode) == 0o600
+    assert stat.S_IMODE(autograder_zip.stat().st_mode) == 0o600
 
 
-def test_the_scripts_are_scripts(packed, tmp_path):
-    with zipfile.ZipFile(packed) as archive:
+def test_the_scripts_are_scripts(autograder_zip, tmp_path):
+    with zipfile.ZipFile(autograder_zip) as archive:
         for name in ("setup.sh", "run_autograder"):
             archive.extract(name, tmp_path)
             subprocess.run(["bash", "-n", tmp_path / name], check=True)
@@ -151,7 +151,7 @@ def test_where_a_container_allows_no_sandbox_nothing_is_graded_and_it_says_what_
 
 
 @pytest.fixture
-def autograder(container):
+def autograder_program(container):
     """The program of docs/grades.md, with the course that it runs in."""
     course = container / "source" / "course"
     script = course / ".venv" / "bin" / "vit-course"
@@ -181,14 +181,16 @@ def run_in_checkout(container, autograder, student, *launcher):
 
 
 @needs_sandbox
-def test_classroom_50_gets_nothing_of_the_student_before_where_nothing_was_graded(container, autograder):
-    done, result = run_in_checkout(container, autograder, "ada")
+def test_classroom_50_gets_nothing_of_the_student_before_where_nothing_was_graded(container, autograder_program):
+    done, result = run_in_checkout(container, autograder_program, "ada")
     assert done.returncode == 0, done.stdout + done.stderr
     made = json.loads(result.read_bytes())
     assert made["owner"] == "ada"
     assert made["score"] == made["max-score"] > 0
     numbers = ",".join(map(str, LANDLOCK))
-    done, result = run_in_checkout(container, autograder, "ben", sys.executable, "-c", FORBID, str(EPERM), numbers)
+    done, result = run_in_checkout(
+        container, autograder_program, "ben", sys.executable, "-c", FORBID, str(EPERM), numbers
+    )
     assert done.returncode == 1
     assert "Nothing was graded, so nothing is exported" in done.stderr
     assert "nothing was graded. What is missing:" in " ".join((done.stdout + done.stderr).split())

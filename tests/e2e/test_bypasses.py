@@ -15,20 +15,20 @@ from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.submission import Submission
 from tests.e2e.attacks import late
 from tests.e2e.attacks.attack import Attack
-from tests.e2e.attacks.corpus import hand_in, read_table
+from tests.e2e.attacks.corpus import hand_in, read_attacks
 from tests.machine import needs_sandbox
 
 pytestmark = needs_sandbox
 ROOT = Path(__file__).parents[2]
 Read = Callable[[Attack], Submission]
-BYPASSES = [*read_table("attention"), *read_table("norms"), *read_table("ready_made")]
-FLAGGED = read_table("flagged")
-HONEST = read_table("odd_company")
-LATE = read_table("late", late.COMPUTED)
-WITHOUT_EFFECT = read_table("without_effect")
-NOTICED = read_table("noticed")
-HONEST_CHANGES = read_table("in_sight")
-WITHHELD = read_table("withheld")
+BYPASSES = [*read_attacks("attention"), *read_attacks("norms"), *read_attacks("ready_made")]
+FLAGGED = read_attacks("flagged")
+HONEST = read_attacks("odd_company")
+LATE = read_attacks("late", late.COMPUTED)
+WITHOUT_EFFECT = read_attacks("without_effect")
+NOTICED = read_attacks("noticed")
+HONEST_CHANGES = read_attacks("in_sight")
+WITHHELD = read_attacks("withheld")
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.accounts import ROOT, Accounts, accounts, needs_root
-from tests.e2e.guides import Block, blocks_of
+from tests.e2e.accounts import ROOT, Accounts, needs_root, open_accounts
+from tests.e2e.guides import Block, read_blocks
 from tests.machine import needs_sandbox
 
 pytestmark = [needs_root, needs_sandbox, pytest.mark.proof]
@@ -34,10 +34,10 @@ class HubClass:
 
     @property
     def folder(self) -> Path:
-        return self.accounts.home("teacher") / "class"
+        return self.accounts.find_home("teacher") / "class"
 
-    def page(self, role: str) -> str:
-        (found,) = (self.accounts.home(role) / LESSON / "feedback").glob(f"*/{LESSON}.html")
+    def read_feedback(self, role: str) -> str:
+        (found,) = (self.accounts.find_home(role) / LESSON / "feedback").glob(f"*/{LESSON}.html")
         return found.read_text(encoding="utf-8")
 
 
@@ -47,25 +47,25 @@ def adapt_block(made: Accounts, block: Block) -> tuple[str, str]:
     return block.mark.removeprefix("as "), commands
 
 
-def work(made: Accounts, role: str) -> None:
+def save_model_answer(made: Accounts, role: str) -> None:
     """Do what a student does between fetching and submitting: the model answer, saved as their own."""
     model = json.loads((ROOT / "solutions" / f"{LESSON}.ipynb").read_bytes())
-    path = made.home(role) / LESSON / f"{LESSON}.ipynb"
+    path = made.find_home(role) / LESSON / f"{LESSON}.ipynb"
     path.write_text(json.dumps(model), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def hub() -> Iterator[HubClass]:
-    with accounts(["teacher", "ada", "ben"]) as made:
-        blocks = [block for block in blocks_of(GUIDE) if block.mark.startswith("as ")]
+    with open_accounts(["teacher", "ada", "ben"]) as made:
+        blocks = [block for block in read_blocks(GUIDE) if block.mark.startswith("as ")]
         printed = []
         for block in blocks:
             role, commands = adapt_block(made, block)
             if "submit" in commands:
-                work(made, "ada")
+                save_model_answer(made, "ada")
                 made.run("ben", f"nbgrader fetch_assignment {LESSON}; nbgrader submit {LESSON}")
             if "collect" in commands:  # cleo's came by mail
-                mailed = made.home("teacher") / "class" / "submitted" / "cleo" / LESSON
+                mailed = made.find_home("teacher") / "class" / "submitted" / "cleo" / LESSON
                 made.run("teacher", f"mkdir -p {mailed}; cp class/release/{LESSON}/{LESSON}.ipynb {mailed}")
             printed.append(made.run(role, commands))
         made.run("ben", f"nbgrader fetch_feedback {LESSON}")
@@ -83,8 +83,8 @@ def test_everybody_has_their_points(hub: HubClass) -> None:
 
 def test_feedback_comes_back_to_its_student_alone(hub: HubClass) -> None:
     assert hub.printed[-1].strip().endswith(f"{LESSON}.html")
-    assert "checks pass" in hub.page("ada")
-    assert "is not written yet" in hub.page("ben")
+    assert "checks pass" in hub.read_feedback("ada")
+    assert "is not written yet" in hub.read_feedback("ben")
     pages = list((hub.exchange / "vit_course" / "feedback").iterdir())
     assert len(pages) == 2
     said = hub.accounts.run("ben", f"ls {hub.exchange}/vit_course/feedback", None)
@@ -116,7 +116,7 @@ def test_neither_answers_nor_hidden_checks_lie_in_the_exchange(hub: HubClass) ->
     ],
 )
 def test_a_student_reads_nothing_of_the_class_folder(hub: HubClass, place: str) -> None:
-    path = hub.accounts.home("teacher") / place
+    path = hub.accounts.find_home("teacher") / place
     assert path.exists()
     assert "Permission denied" in hub.accounts.run("ada", f"stat {path}", None)
 
@@ -135,13 +135,13 @@ def test_a_student_s_account_runs_a_check(hub: HubClass) -> None:
 
 
 @pytest.fixture(scope="module")
-def closed(hub: HubClass) -> Path:
+def closed_commands(hub: HubClass) -> Path:
     """A folder of commands that run a copy of the clone, whose answers the page takes from all but the teacher."""
     clone, commands = hub.accounts.base / "srv" / "vit_course", hub.accounts.base / "closed"
     for name in ("exercise_kit", "vit_course", "solutions", "notebooks", "figures", "tests/hidden"):
         shutil.copytree(ROOT / name, clone / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", clone)
-    (lines,) = [block for block in blocks_of(GUIDE) if "chmod -R go=" in block.commands]
+    (lines,) = [block for block in read_blocks(GUIDE) if "chmod -R go=" in block.commands]
     _, typed_lines = adapt_block(hub.accounts, lines)
     hub.accounts.run("root", typed_lines.replace("chown -R teacher ", f"chown -R {hub.accounts.names['teacher']} "))
     shutil.copytree(hub.accounts.base / "bin", commands)
@@ -164,28 +164,28 @@ def closed(hub: HubClass) -> Path:
     ],
 )
 def test_on_a_clone_that_is_closed_each_command_works_or_says_so(
-    hub: HubClass, closed: Path, role: str, command: str, status: int, words: str
+    hub: HubClass, closed_commands: Path, role: str, command: str, status: int, words: str
 ) -> None:
-    said = hub.accounts.run(role, f"PATH={closed}:$PATH; {command}", status)
+    said = hub.accounts.run(role, f"PATH={closed_commands}:$PATH; {command}", status)
     assert words in said
     assert "Traceback" not in said
 
 
 def test_who_submits_again_is_graded_again_and_a_secret_that_is_none_stops_nobody(hub: HubClass) -> None:
     """Ada writes what she likes beside her notebook; nbgrader would read it when it releases everybody's pages."""
-    work(hub.accounts, "ben")
+    save_model_answer(hub.accounts, "ben")
     for role in ("ada", "ben"):
         hub.accounts.run(role, f"nbgrader submit {LESSON}")
     newest = max((hub.exchange / "vit_course" / "inbound").glob(f"{hub.accounts.names['ada']}+*"))
     (newest / "submission_secret.txt").write_bytes(b"\xff\xfe" * 10)
-    (grading,) = [block for block in blocks_of(GUIDE) if "collect" in block.commands]
+    (grading,) = [block for block in read_blocks(GUIDE) if "collect" in block.commands]
     log = hub.accounts.run(*adapt_block(hub.accounts, grading))
     assert log.count("Updating submission") == 2
     assert "is not nbgrader's, and is set aside" in log
     assert f"{hub.accounts.names['ada']}: not released" in log
     assert "Traceback" not in log
     hub.accounts.run("ben", f"nbgrader fetch_feedback {LESSON}")
-    first, second = sorted((hub.accounts.home("ben") / LESSON / "feedback").iterdir())
+    first, second = sorted((hub.accounts.find_home("ben") / LESSON / "feedback").iterdir())
     pages = [(folder / f"{LESSON}.html").read_text(encoding="utf-8") for folder in (first, second)]
     assert ["is not written yet" in page for page in pages] == [True, False]
 

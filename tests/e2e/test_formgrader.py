@@ -14,7 +14,7 @@ from nbgrader.api import Gradebook
 
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
-from tests.e2e.browser import SCREENSHOTS, chromium, jupyter_lab, needs_chromium
+from tests.e2e.browser import SCREENSHOTS, needs_chromium, open_browser, serve_jupyter_lab
 from tests.outline import OUTLINE
 from tests.waiting import GIVE_UP
 from vit_course.demo import STRIPS
@@ -27,7 +27,7 @@ LIVE = "<script>document.title = 'attacked'</script>"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def class_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = new_class(tmp_path_factory.mktemp("formgrader") / "class", ROOT).path
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     release = [sys.executable, "-m", "nbgrader", "generate_assignment", LESSON]
@@ -43,10 +43,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def page(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[playwright.Page]:
+def page(class_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[playwright.Page]:
     with (
-        jupyter_lab(folder, tmp_path_factory.mktemp("settings")) as address,
-        chromium() as browser,
+        serve_jupyter_lab(class_folder, tmp_path_factory.mktemp("settings")) as address,
+        open_browser() as browser,
     ):
         opened = browser.new_page(viewport={"width": 1200, "height": 900}, base_url=address)
         opened.set_default_timeout(1000 * GIVE_UP)
@@ -56,8 +56,8 @@ def page(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[pla
         yield opened
 
 
-def test_a_click_writes_the_judge_s_points_into_the_gradebook(page: playwright.Page, folder: Path) -> None:
-    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+def test_a_click_writes_the_judge_s_points_into_the_gradebook(page: playwright.Page, class_folder: Path) -> None:
+    with Gradebook(f"sqlite:///{class_folder}/gradebook.db") as gradebook:
         grades = gradebook.find_submission_notebook(LESSON, LESSON, "cleo").grades
         scores = {grade.name: (grade.auto_score, grade.max_score) for grade in grades}
     assert 0 < scores["check-patchify"][0] < scores["check-patchify"][1]
@@ -92,13 +92,13 @@ def test_flags_and_the_rubric_stand_beside_the_answer(page: playwright.Page) -> 
 
 
 def test_what_is_typed_is_saved_after_a_rest_and_a_server_that_does_not_answer_is_named(
-    page: playwright.Page, folder: Path
+    page: playwright.Page, class_folder: Path
 ) -> None:
     """On the same page, whose field nobody leaves."""
     comment, mark = page.locator(f"#{QUESTION}-comment"), page.get_by_role("status")
 
     def read_comment() -> str | None:
-        with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+        with Gradebook(f"sqlite:///{class_folder}/gradebook.db") as gradebook:
             return gradebook.find_comment(QUESTION, LESSON, LESSON, "cleo").manual_comment
 
     comment.press_sequentially("Well")
@@ -118,11 +118,11 @@ def test_what_is_typed_is_saved_after_a_rest_and_a_server_that_does_not_answer_i
     page.locator(f"#{QUESTION}").fill("0.5")
     page.get_by_text("not saved yet").wait_for()
     page.get_by_text("saved", exact=True).wait_for()
-    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+    with Gradebook(f"sqlite:///{class_folder}/gradebook.db") as gradebook:
         assert gradebook.find_grade(QUESTION, LESSON, LESSON, "cleo").manual_score == 0.5
 
 
-def points_of_question(folder: Path) -> tuple[float | None, float | None]:
+def read_question_points(folder: Path) -> tuple[float | None, float | None]:
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         grade = gradebook.find_grade(QUESTION, LESSON, LESSON, "cleo")
         return grade.manual_score, grade.extra_credit
@@ -132,7 +132,7 @@ def points_of_question(folder: Path) -> tuple[float | None, float | None]:
     ("typed", "kept"),
     [("0,5", 0.5), ("0.25", 0.25), (",75", 0.75), ("1", 1.0), ("0", 0.0), ("", None)],
 )
-def test_a_comma_is_a_decimal_sign(page: playwright.Page, folder: Path, typed: str, kept: float | None) -> None:
+def test_a_comma_is_a_decimal_sign(page: playwright.Page, class_folder: Path, typed: str, kept: float | None) -> None:
     """On the same page, whose question is worth 2 points; typed key by key, which a field for numbers would filter."""
     field = page.locator(f"#{QUESTION}")
     field.fill("0.125")
@@ -141,7 +141,7 @@ def test_a_comma_is_a_decimal_sign(page: playwright.Page, folder: Path, typed: s
     field.press_sequentially(typed)
     field.blur()
     page.get_by_text("saved", exact=True).wait_for()
-    assert points_of_question(folder) == (kept, None)
+    assert read_question_points(class_folder) == (kept, None)
 
 
 @pytest.mark.parametrize(
@@ -160,9 +160,9 @@ def test_a_comma_is_a_decimal_sign(page: playwright.Page, folder: Path, typed: s
     ],
 )
 def test_what_cannot_be_points_is_refused_beside_the_field(
-    page: playwright.Page, folder: Path, name: str, typed: str, words: str
+    page: playwright.Page, class_folder: Path, name: str, typed: str, words: str
 ) -> None:
-    before, field = points_of_question(folder), page.locator(f"#{name}")
+    before, field = read_question_points(class_folder), page.locator(f"#{name}")
     field.fill("")
     field.press_sequentially(typed)
     refusal = page.locator(".refusal")
@@ -170,23 +170,23 @@ def test_what_cannot_be_points_is_refused_beside_the_field(
     assert refusal.inner_text().startswith(f"not saved: {words}")
     assert page.get_by_role("status").inner_text() == "Not saved: see beside the field."
     assert field.input_value() == typed
-    assert points_of_question(folder) == before
+    assert read_question_points(class_folder) == before
     take_screenshot(page, "formgrader-refused", field)
     field.fill("0,5")
     page.get_by_text("saved", exact=True).wait_for()
     assert refusal.count() == 0
-    assert points_of_question(folder) == ((0.5, before[1]) if name == QUESTION else (before[0], 0.5))
+    assert read_question_points(class_folder) == ((0.5, before[1]) if name == QUESTION else (before[0], 0.5))
     field.fill("")
     page.get_by_text("saved", exact=True).wait_for()
 
 
-def test_a_button_takes_the_place_of_what_was_refused(page: playwright.Page, folder: Path) -> None:
+def test_a_button_takes_the_place_of_what_was_refused(page: playwright.Page, class_folder: Path) -> None:
     page.locator(f"#{QUESTION}").fill("7")
     page.locator(".refusal").wait_for()
     page.locator(".nbgrader_cell", has=page.locator(f"#{QUESTION}")).locator(".full-credit").click()
     page.get_by_text("saved", exact=True).wait_for()
     worth = OUTLINE[LESSON]["questions"][QUESTION]
-    assert points_of_question(folder)[0] == worth
+    assert read_question_points(class_folder)[0] == worth
     assert page.locator(f"#{QUESTION}").input_value() == f"{worth:g}"
 
 
@@ -197,9 +197,11 @@ def test_a_button_takes_the_place_of_what_was_refused(page: playwright.Page, fol
         *(({"manual_score": -1}, 400), ({"manual_score": True}, 400), ({"extra_credit": "-1"}, 400)),
     ],
 )
-def test_the_server_refuses_them_too(page: playwright.Page, folder: Path, sent: dict[str, object], status: int) -> None:
+def test_the_server_refuses_them_too(
+    page: playwright.Page, class_folder: Path, sent: dict[str, object], status: int
+) -> None:
     """Past the fields: what a page without our script would send."""
-    before = points_of_question(folder)
+    before = read_question_points(class_folder)
     answer = page.evaluate(
         """([name, sent]) => new Promise(done => formgrader.grades.findWhere({name}).save(sent, {
           wait: true, success: (model, data, options) => done(options.xhr.status),
@@ -207,7 +209,7 @@ def test_the_server_refuses_them_too(page: playwright.Page, folder: Path, sent: 
         [QUESTION, {"extra_credit": None, "manual_score": None} | sent],
     )
     assert answer == status
-    assert points_of_question(folder) == ((0.5, None) if status == 200 else before)
+    assert read_question_points(class_folder) == ((0.5, None) if status == 200 else before)
 
 
 def test_students_have_names(page: playwright.Page) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.test_autograder import ENOSYS, FORBID, LANDLOCK, LESSON, ROOT, upload
+from tests.e2e.test_autograder import ENOSYS, FORBID, LANDLOCK, LESSON, ROOT, write_submission
 from tests.machine import needs_sandbox
 from tests.waiting import GIVE_UP
 
@@ -25,7 +25,7 @@ STAND_IN = '#!/bin/sh\necho "$(basename "$0") $*" >> commands\n'
 
 
 @pytest.fixture
-def runner(tmp_path: Path) -> Path:
+def runner_folder(tmp_path: Path) -> Path:
     """The folder of a job after its checkouts."""
     (tmp_path / "course").symlink_to(ROOT)
     for name in ("submission", "bin", "home"):
@@ -33,11 +33,11 @@ def runner(tmp_path: Path) -> Path:
     for name in ("pip", "sudo"):
         (tmp_path / "bin" / name).write_text(STAND_IN)
         (tmp_path / "bin" / name).chmod(0o755)
-    upload(tmp_path / "submission", tmp_path / "ran")
+    write_submission(tmp_path / "submission", tmp_path / "ran")
     return tmp_path
 
 
-def run(step: str, runner: Path, *launcher: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_step(step: str, runner: Path, *launcher: str, **environment: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(runner / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
     return subprocess.run(
         [*launcher, str(shutil.which("bash")), "-e", "-c", STEPS[step]],
@@ -50,44 +50,44 @@ def run(step: str, runner: Path, *launcher: str, **environment: str) -> subproce
     )
 
 
-def results(runner: Path) -> list[dict[str, object]]:
+def read_results(runner: Path) -> list[dict[str, object]]:
     return json.loads((runner / "graded" / "results.json").read_bytes())["submissions"]
 
 
 @needs_sandbox
-def test_a_push_is_graded(runner: Path) -> None:
+def test_a_push_is_graded(runner_folder: Path) -> None:
     for step in STEPS:
-        done = run(step, runner, COURSE="school/vit_course")
+        done = run_step(step, runner_folder, COURSE="school/vit_course")
         assert done.returncode == 0, done.stdout + done.stderr
-    (graded,) = results(runner)
+    (graded,) = read_results(runner_folder)
     assert (graded["assignment"], graded["status"]) == (LESSON, "graded")
     assert graded["score"] == graded["max_score"]
-    assert not (runner / "ran").exists()  # the sandbox let nothing be written
-    assert (runner / "commands").read_text().splitlines() == [
+    assert not (runner_folder / "ran").exists()  # the sandbox let nothing be written
+    assert (runner_folder / "commands").read_text().splitlines() == [
         "pip install --constraint course/constraints.txt --editable course[grading]",
         "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
     ]
 
 
 @needs_sandbox
-def test_a_file_that_cannot_be_graded_fails_the_job_and_its_reason_is_kept(runner: Path) -> None:
-    (runner / "submission" / f"{LESSON}.ipynb").write_text("<html>")
-    assert run("Grade", runner).returncode == 1
-    (rejected,) = results(runner)
+def test_a_file_that_cannot_be_graded_fails_the_job_and_its_reason_is_kept(runner_folder: Path) -> None:
+    (runner_folder / "submission" / f"{LESSON}.ipynb").write_text("<html>")
+    assert run_step("Grade", runner_folder).returncode == 1
+    (rejected,) = read_results(runner_folder)
     assert (rejected["status"], bool(rejected["reason"])) == ("rejected", True)
 
 
-def test_without_the_course_s_address_it_says_what_to_set(runner: Path) -> None:
-    done = run("The course has a place", runner, COURSE="")
+def test_without_the_course_s_address_it_says_what_to_set(runner_folder: Path) -> None:
+    done = run_step("The course has a place", runner_folder, COURSE="")
     assert (done.returncode, done.stdout) == (1, "::error::set the organization's variable COURSE_REPOSITORY\n")
 
 
-def test_where_the_sandbox_is_forbidden_nothing_is_graded_and_it_says_what_to_switch_on(runner: Path) -> None:
-    done = run("Grade", runner, sys.executable, "-c", FORBID, str(ENOSYS), ",".join(map(str, LANDLOCK)))
+def test_where_the_sandbox_is_forbidden_nothing_is_graded_and_it_says_what_to_switch_on(runner_folder: Path) -> None:
+    done = run_step("Grade", runner_folder, sys.executable, "-c", FORBID, str(ENOSYS), ",".join(map(str, LANDLOCK)))
     assert done.returncode == 1
     output = " ".join((done.stdout + done.stderr).split())
     assert "nothing was graded. What is missing:" in output
     assert "--security-opt seccomp=FILE" in output
     assert "Traceback" not in output
-    assert list((runner / "graded").iterdir()) == []
-    assert not (runner / "ran").exists()
+    assert list((runner_folder / "graded").iterdir()) == []
+    assert not (runner_folder / "ran").exists()

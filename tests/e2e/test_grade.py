@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.nbgrader.class_folder import new_class
-from tests.e2e.attacks.folders import own_class
+from tests.e2e.attacks.folders import add_own_class
 from tests.outline import POINTS
 from tests.waiting import GIVE_UP, wait_until
 
@@ -37,12 +37,12 @@ def class_dir(tmp_path):
     return folder
 
 
-def command(folder, *options):
+def make_grade_command(folder, *options):
     grade = [sys.executable, "-m", "vit_course", "grade", str(folder / "submitted"), "--class", str(folder)]
     return [*grade, "--jobs", "2", *options]
 
 
-def results(path):
+def read_results(path):
     return json.loads(path.read_text(encoding="utf-8"))["submissions"]
 
 
@@ -52,7 +52,7 @@ def list_kept_results(folder):
     return [path for path in found if "submitted" in json.loads(path.read_bytes())["result"]["path"]]
 
 
-def processes_of(session):
+def list_processes(session):
     """The processes of a session that run."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -68,22 +68,22 @@ def processes_of(session):
 @pytest.mark.proof
 def test_a_run_that_was_killed_goes_on_where_it_was(class_dir, tmp_path):
     first = subprocess.Popen(
-        command(class_dir), start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        make_grade_command(class_dir), start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     wait_until(lambda: len(list_kept_results(class_dir)) >= 2)
     first.send_signal(signal.SIGKILL)
     first.wait()
-    wait_until(lambda: not processes_of(first.pid))
+    wait_until(lambda: not list_processes(first.pid))
     before = {path: path.stat().st_mtime_ns for path in list_kept_results(class_dir)}
     assert 2 <= len(before) < STUDENTS - 1
     target = tmp_path / "results.json"
     done = subprocess.run(
-        command(class_dir, "--resume", "--json", str(target)), capture_output=True, text=True, check=False
+        make_grade_command(class_dir, "--resume", "--json", str(target)), capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     assert f"{len(before)} of {STUDENTS} results were taken over" in done.stderr
     assert {path: path.stat().st_mtime_ns for path in before} == before, "nothing was graded twice"
-    entries = results(target)
+    entries = read_results(target)
     assert [entry["student"] for entry in entries] == [f"student {number}" for number in range(STUDENTS)]
     assert [entry["score"] for entry in entries[:-1]] == [ALL_POINTS] * (STUDENTS - 1)
     assert (entries[-1]["status"], entries[-1]["score"]) == ("rejected", 0.0)
@@ -97,7 +97,7 @@ def test_a_class_folder_that_was_handed_in_chooses_no_checks(class_dir, tmp_path
     loose, in_own_tree = tmp_path / "downloads" / "eve", tmp_path / "downloads" / "mal"
     for folder in (in_tree, loose, in_own_tree):
         folder.mkdir(parents=True)
-        own_class(folder, wrong)
+        add_own_class(folder, wrong)
     shutil.move(in_own_tree / f"{LESSON}.ipynb", tmp_path / "work.ipynb")
     (in_own_tree / "submitted" / "ada" / LESSON).mkdir(parents=True)
     shutil.move(tmp_path / "work.ipynb", in_own_tree / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb")
@@ -114,7 +114,7 @@ def test_a_class_folder_that_was_handed_in_chooses_no_checks(class_dir, tmp_path
     for here, options in ((in_tree, ()), (tmp_path, ("--class", str(class_dir))), (tmp_path, ())):
         order = [sys.executable, "-m", "vit_course", "grade", *map(str, entries), "--json", str(target), *options]
         done = subprocess.run(order, cwd=here, env=environment, capture_output=True, text=True, check=False)
-        found = {Path(entry["path"]).relative_to(tmp_path).parts[-4:]: entry for entry in results(target)}
+        found = {Path(entry["path"]).relative_to(tmp_path).parts[-4:]: entry for entry in read_results(target)}
         assert len(found) == 3, done.stderr
         assert {(entry["status"], entry["score"]) for entry in found.values()} == {("graded", 0.0)}
         assert {Path(path[-1]).stem for path in found} == {LESSON}
@@ -145,7 +145,7 @@ def test_nothing_is_imported_from_where_a_submission_lies(tmp_path):
     order += ["--json", str(tmp_path / "results.json")]
     done = subprocess.run(order, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert not trace.exists(), trace.read_text()
-    (found,) = results(tmp_path / "results.json")
+    (found,) = read_results(tmp_path / "results.json")
     assert found["score"] == found["max_score"] > 0, done.stderr
 
 
@@ -153,16 +153,16 @@ def test_nothing_is_imported_from_where_a_submission_lies(tmp_path):
 def test_two_graders_at_once_and_a_stop_by_hand_do_no_harm(class_dir, tmp_path):
     targets = [tmp_path / "a.json", tmp_path / "b.json"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
-    stopped = subprocess.Popen(command(class_dir), **quiet)
-    both = [subprocess.Popen(command(class_dir, "--json", str(target)), **quiet) for target in targets]
+    stopped = subprocess.Popen(make_grade_command(class_dir), **quiet)
+    both = [subprocess.Popen(make_grade_command(class_dir, "--json", str(target)), **quiet) for target in targets]
     wait_until(lambda: list_kept_results(class_dir))
     os.killpg(stopped.pid, signal.SIGINT)
     assert stopped.wait(GIVE_UP) == 130
     *progress, last = stopped.stderr.read().splitlines()
     assert last == "Stopped. What was graded is kept; the same command goes on from there."
     assert all(line.startswith("grading: ") for line in progress)
-    wait_until(lambda: not processes_of(stopped.pid))
+    wait_until(lambda: not list_processes(stopped.pid))
     for grader, target in zip(both, targets, strict=True):
         assert grader.wait(GIVE_UP) == 1
-        assert [entry["score"] for entry in results(target)[:-1]] == [ALL_POINTS] * (STUDENTS - 1)
+        assert [entry["score"] for entry in read_results(target)[:-1]] == [ALL_POINTS] * (STUDENTS - 1)
     assert not list((class_dir / ".vit_course" / "results").glob("*.part"))

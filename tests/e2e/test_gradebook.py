@@ -28,12 +28,12 @@ from typer.testing import CliRunner
 
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
-from tests.e2e.browser import jupyter_lab
-from tests.e2e.button import click
-from tests.e2e.guides import Block, blocks_of
+from tests.e2e.browser import serve_jupyter_lab
+from tests.e2e.button import click_button
+from tests.e2e.guides import Block, read_blocks
 from tests.e2e.postgres import ACCOUNT, BINARIES, Server, needs_postgres
-from tests.e2e.test_nbgrader import LESSON, ROOT, nbgrader
-from tests.e2e.test_nbgrader_agrees import short_lesson
+from tests.e2e.test_nbgrader import LESSON, ROOT, run_nbgrader
+from tests.e2e.test_nbgrader_agrees import shorten_lesson
 from tests.waiting import GIVE_UP
 from vit_course.cli import app
 from vit_course.demo import STRIPS
@@ -68,7 +68,7 @@ class GradedClass:
     folder: Path
     address: str
 
-    def rows(self) -> list[tuple[object, ...]]:
+    def read_rows(self) -> list[tuple[object, ...]]:
         """All that the gradebook tells of points and comments."""
         found: list[tuple[object, ...]] = []
         with Gradebook(self.address) as gradebook:
@@ -81,13 +81,13 @@ class GradedClass:
                         found.append((submission.student_id, comment.name, comment.auto_comment))
         return sorted(found, key=repr)
 
-    def results(self) -> dict[str, int]:
+    def list_kept_results(self) -> dict[str, int]:
         """Return what the grader keeps, and when it was written."""
         kept = (self.folder / ".vit_course" / "results").rglob("*.json")
         return {path.name: path.stat().st_mtime_ns for path in kept}
 
-    def grades(self) -> str:
-        nbgrader(self.folder, "export")
+    def export_grades(self) -> str:
+        run_nbgrader(self.folder, "export")
         return (self.folder / "grades.csv").read_text("utf-8")
 
     def configure(self, *lines: str) -> None:
@@ -96,11 +96,11 @@ class GradedClass:
 
 
 @pytest.fixture(scope="module")
-def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def released_class(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A class that has handed in, with a gradebook in which nobody is graded."""
     folder = new_class(tmp_path_factory.mktemp("gradebook") / "class", ROOT).path
-    short_lesson(folder)
-    nbgrader(folder, "generate_assignment", LESSON)
+    shorten_lesson(folder)
+    run_nbgrader(folder, "generate_assignment", LESSON)
     right = read_model_answers(folder, LESSON)
     answers = {
         "right": right,
@@ -120,47 +120,47 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def graded(released: Path) -> GradedClass:
+def graded_class(released_class: Path) -> GradedClass:
     """The same, graded into its file by nbgrader's command."""
-    nbgrader(released, "autograde", LESSON)
-    return GradedClass(released, f"sqlite:///{released}/gradebook.db")
+    run_nbgrader(released_class, "autograde", LESSON)
+    return GradedClass(released_class, f"sqlite:///{released_class}/gradebook.db")
 
 
 @pytest.fixture
-def ungraded(graded: GradedClass, tmp_path: Path) -> GradedClass:
+def ungraded_class(graded_class: GradedClass, tmp_path: Path) -> GradedClass:
     """The class of another teacher: what the judge found is kept, and nbgrader has graded nobody."""
-    return ungraded_copy(graded, tmp_path / "class")
+    return copy_ungraded(graded_class, tmp_path / "class")
 
 
 @pytest.fixture
-def copied(graded: GradedClass, tmp_path: Path) -> GradedClass:
+def copied_class(graded_class: GradedClass, tmp_path: Path) -> GradedClass:
     """The graded class, for people who grade by hand."""
-    folder = shutil.copytree(graded.folder, tmp_path / "class")
+    folder = shutil.copytree(graded_class.folder, tmp_path / "class")
     return GradedClass(folder, f"sqlite:///{folder}/gradebook.db")
 
 
 @pytest.fixture
-def few(graded: GradedClass, tmp_path: Path) -> GradedClass:
+def small_ungraded_class(graded_class: GradedClass, tmp_path: Path) -> GradedClass:
     """A part of it, for the faults."""
-    return few_of(graded, tmp_path / "class")
+    return copy_few_ungraded(graded_class, tmp_path / "class")
 
 
-def few_of(graded: GradedClass, folder: Path) -> GradedClass:
-    course = ungraded_copy(graded, folder)
+def copy_few_ungraded(graded: GradedClass, folder: Path) -> GradedClass:
+    course = copy_ungraded(graded, folder)
     for path in (folder / "submitted").iterdir():
         if path.name not in FEW:
             shutil.rmtree(path)
     return course
 
 
-def ungraded_copy(graded: GradedClass, folder: Path) -> GradedClass:
+def copy_ungraded(graded: GradedClass, folder: Path) -> GradedClass:
     shutil.copytree(graded.folder, folder, ignore=shutil.ignore_patterns("autograded", "feedback", "grades.csv"))
     shutil.copyfile(graded.folder.parent / "backup.db", folder / "gradebook.db")
     return GradedClass(folder, f"sqlite:///{folder}/gradebook.db")
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def database_server() -> Iterator[Server]:
     # pytest's own folders are closed to the server's account, and too long for a socket's name
     folder = Path(tempfile.mkdtemp(prefix="pg-"))
     running = Server(folder)
@@ -169,29 +169,31 @@ def server() -> Iterator[Server]:
     shutil.rmtree(folder)
 
 
-def on_server(ungraded: GradedClass, server: Server, name: str) -> GradedClass:
+def move_to_database(ungraded: GradedClass, server: Server, name: str) -> GradedClass:
     """The class released anew, into a database."""
-    address = server.database(name)
+    address = server.create_database(name)
     (ungraded.folder / "gradebook.db").unlink()
     ungraded.configure(f'c.CourseDirectory.db_url = "{address}"')
-    nbgrader(ungraded.folder, "generate_assignment", LESSON, "--force")
+    run_nbgrader(ungraded.folder, "generate_assignment", LESSON, "--force")
     return GradedClass(ungraded.folder, address)
 
 
 @needs_postgres
-def test_the_same_class_into_both(graded: GradedClass, ungraded: GradedClass, server: Server) -> None:
-    other = on_server(ungraded, server, "both")
-    nbgrader(other.folder, "autograde", LESSON)
-    assert other.rows() == graded.rows()
-    assert len({row[0] for row in other.rows()}) == STUDENTS
-    assert "test-cell-edited" in other.grades()
-    assert other.grades() == graded.grades()
-    said = [commands_read(each.folder) for each in (graded, other)]
+def test_the_same_class_into_both(
+    graded_class: GradedClass, ungraded_class: GradedClass, database_server: Server
+) -> None:
+    other = move_to_database(ungraded_class, database_server, "both")
+    run_nbgrader(other.folder, "autograde", LESSON)
+    assert other.read_rows() == graded_class.read_rows()
+    assert len({row[0] for row in other.read_rows()}) == STUDENTS
+    assert "test-cell-edited" in other.export_grades()
+    assert other.export_grades() == graded_class.export_grades()
+    said = [list_outputs_of_commands(each.folder) for each in (graded_class, other)]
     assert said[0] == said[1]
     assert not (other.folder / "gradebook.db").exists()
 
 
-def commands_read(folder: Path) -> tuple[str, str]:
+def list_outputs_of_commands(folder: Path) -> tuple[str, str]:
     """Return what our commands say that read or write a gradebook, and the page's line on written answers."""
     roster = CliRunner().invoke(app, ["roster", str(folder / "roster.csv"), "--class", str(folder)])
     assert roster.exit_code == 0, roster.output
@@ -226,16 +228,16 @@ class Formgrader:
             return error.code, error.read().decode()
 
 
-def grade_id(course: GradedClass, student: str = "half-0", question: str = QUESTION) -> str:
+def find_grade_id(course: GradedClass, student: str = "half-0", question: str = QUESTION) -> str:
     with Gradebook(course.address) as gradebook:
         return str(gradebook.find_grade(question, LESSON, LESSON, student).id)
 
 
 def assert_usable(course: GradedClass, settings: Path, break_it: Callable[[], Callable[[], None]], words: str) -> None:
     """formgrader while the class is graded; then without its gradebook, and with it again."""
-    with jupyter_lab(course.folder, settings) as address:
+    with serve_jupyter_lab(course.folder, settings) as address:
         pages = Formgrader(address)
-        which = f"/api/grade/{grade_id(course)}"
+        which = f"/api/grade/{find_grade_id(course)}"
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         command = ["nbgrader", "autograde", LESSON, "--force"]
         log = (course.folder / "log").open("w+")
@@ -261,27 +263,29 @@ def assert_usable(course: GradedClass, settings: Path, break_it: Callable[[], Ca
         assert (status, json.loads(page)["manual_score"]) == (200, last)
 
 
-def test_formgrader_is_usable_with_a_file(ungraded: GradedClass, tmp_path: Path) -> None:
-    nbgrader(ungraded.folder, "autograde", LESSON)
-    file = ungraded.folder / "gradebook.db"
+def test_formgrader_is_usable_with_a_file(ungraded_class: GradedClass, tmp_path: Path) -> None:
+    run_nbgrader(ungraded_class.folder, "autograde", LESSON)
+    file = ungraded_class.folder / "gradebook.db"
 
-    def lose() -> Callable[[], None]:
+    def lose_gradebook() -> Callable[[], None]:
         file.rename(tmp_path / "away.db")
         return lambda: shutil.move(tmp_path / "away.db", file) and None
 
-    assert_usable(ungraded, tmp_path / "settings", lose, f"the gradebook {file} is gone")
+    assert_usable(ungraded_class, tmp_path / "settings", lose_gradebook, f"the gradebook {file} is gone")
 
 
 @needs_postgres
-def test_formgrader_is_usable_with_a_server(ungraded: GradedClass, server: Server, tmp_path: Path) -> None:
-    course = on_server(ungraded, server, "formgrader")
-    nbgrader(course.folder, "autograde", LESSON)
+def test_formgrader_is_usable_with_a_server(
+    ungraded_class: GradedClass, database_server: Server, tmp_path: Path
+) -> None:
+    course = move_to_database(ungraded_class, database_server, "formgrader")
+    run_nbgrader(course.folder, "autograde", LESSON)
 
-    def lose() -> Callable[[], None]:
-        server.stop()
-        return server.start
+    def lose_gradebook() -> Callable[[], None]:
+        database_server.stop()
+        return database_server.start
 
-    assert_usable(course, tmp_path / "settings", lose, "does not answer")
+    assert_usable(course, tmp_path / "settings", lose_gradebook, "does not answer")
 
 
 class OpenPage:
@@ -291,48 +295,48 @@ class OpenPage:
         self._pages, self._address = pages, address
         self._kept = json.loads(pages.request(address)[1])
 
-    def type(self, **changes: object) -> None:
+    def type_fields(self, **changes: object) -> None:
         status, answer = self._pages.request(self._address, **(self._kept | changes))
         assert status == 200, answer
         self._kept = json.loads(answer)
 
 
-def test_several_graders_have_what_the_page_says(copied: GradedClass, tmp_path: Path) -> None:
+def test_several_graders_have_what_the_page_says(copied_class: GradedClass, tmp_path: Path) -> None:
     """The four rows of docs/instructors/term.md in order; Ina and Jon have opened each page before anybody types."""
-    with Gradebook(copied.address) as gradebook:
+    with Gradebook(copied_class.address) as gradebook:
         comment = f"/api/comment/{gradebook.find_comment(QUESTION, LESSON, LESSON, 'half-0').id}"
-    answer, other = (f"/api/grade/{grade_id(copied, student)}" for student in ("half-0", "half-1"))
-    second = f"/api/grade/{grade_id(copied, question='check-patchify')}"
-    with jupyter_lab(copied.folder, tmp_path / "settings") as address:
+    answer, other = (f"/api/grade/{find_grade_id(copied_class, student)}" for student in ("half-0", "half-1"))
+    second = f"/api/grade/{find_grade_id(copied_class, question='check-patchify')}"
+    with serve_jupyter_lab(copied_class.folder, tmp_path / "settings") as address:
         pages = Formgrader(address)
 
-        def now(which: str, *fields: str) -> list[object]:
+        def read_fields(which: str, *fields: str) -> list[object]:
             found = json.loads(pages.request(which)[1])
             return [found[field] for field in fields]
 
         ina, jon = ({each: OpenPage(pages, each) for each in (answer, other, second, comment)} for _ in range(2))
-        ina[answer].type(manual_score=1.0)
-        jon[other].type(manual_score=2.0)
-        jon[second].type(manual_score=3.0)
-        assert [now(each, "manual_score") for each in (answer, other, second)] == [[1.0], [2.0], [3.0]]
-        jon[comment].type(manual_comment="Jon's")
-        assert (now(answer, "manual_score"), now(comment, "manual_comment")) == ([1.0], ["Jon's"])
-        jon[answer].type(manual_score=1.5)
-        ina[comment].type(manual_comment="Ina's")
-        assert (now(answer, "manual_score"), now(comment, "manual_comment")) == ([1.5], ["Ina's"])
-        ina[other].type(extra_credit=0.5)
-        assert now(other, "manual_score", "extra_credit") == [None, 0.5]
-        jon[other].type(manual_score=2.0)
-        assert now(other, "manual_score", "extra_credit") == [2.0, None]
+        ina[answer].type_fields(manual_score=1.0)
+        jon[other].type_fields(manual_score=2.0)
+        jon[second].type_fields(manual_score=3.0)
+        assert [read_fields(each, "manual_score") for each in (answer, other, second)] == [[1.0], [2.0], [3.0]]
+        jon[comment].type_fields(manual_comment="Jon's")
+        assert (read_fields(answer, "manual_score"), read_fields(comment, "manual_comment")) == ([1.0], ["Jon's"])
+        jon[answer].type_fields(manual_score=1.5)
+        ina[comment].type_fields(manual_comment="Ina's")
+        assert (read_fields(answer, "manual_score"), read_fields(comment, "manual_comment")) == ([1.5], ["Ina's"])
+        ina[other].type_fields(extra_credit=0.5)
+        assert read_fields(other, "manual_score", "extra_credit") == [None, 0.5]
+        jon[other].type_fields(manual_score=2.0)
+        assert read_fields(other, "manual_score", "extra_credit") == [2.0, None]
 
 
-def run_into(course: GradedClass, fault: str, mend: Callable[[], object] = lambda: None) -> str:
+def autograde_with_fault(course: GradedClass, fault: str, mend: Callable[[], object] = lambda: None) -> str:
     """Return what `nbgrader autograde` says when a fault comes after its second student; it is mended afterward."""
     config = course.folder / "nbgrader_config.py"
     before = config.read_text("utf-8")
     (course.folder / "fault.py").write_text(FAULT.format(fault=fault))
     course.configure('c.Autograde.post_convert_hook = "fault.after"')
-    log = nbgrader(course.folder, "autograde", LESSON, status=1)
+    log = run_nbgrader(course.folder, "autograde", LESSON, status=1)
     mend()
     config.write_text(before, "utf-8")
     for never in ("Traceback", "sqlalche.me", "recently upgraded"):
@@ -345,9 +349,9 @@ def run_into(course: GradedClass, fault: str, mend: Callable[[], object] = lambd
 
 def assert_nothing_lost(course: GradedClass, graded: GradedClass, kept: dict[str, int]) -> None:
     """The same command once more: the same gradebook as without a fault, and nothing was graded twice."""
-    nbgrader(course.folder, "autograde", LESSON)
-    assert course.rows() == [row for row in graded.rows() if row[0] in FEW]
-    assert course.results() == kept
+    run_nbgrader(course.folder, "autograde", LESSON)
+    assert course.read_rows() == [row for row in graded.read_rows() if row[0] in FEW]
+    assert course.list_kept_results() == kept
     pages = {
         path.name for path in (course.folder / "autograded").glob("*") if (path / LESSON / f"{LESSON}.ipynb").is_file()
     }
@@ -363,32 +367,34 @@ def assert_nothing_lost(course: GradedClass, graded: GradedClass, kept: dict[str
         ("Path('gradebook.db').write_bytes(os.urandom(50_000))", "is damaged (file is not a database)"),
     ],
 )
-def test_a_file_lost_in_mid_run(few: GradedClass, graded: GradedClass, fault: str, words: str) -> None:
+def test_a_file_lost_in_mid_run(
+    small_ungraded_class: GradedClass, graded_class: GradedClass, fault: str, words: str
+) -> None:
     """Whose backup is from before, or does not exist: those who were graded since then are written into it too."""
-    kept = few.results()
-    said = run_into(few, fault)
-    assert said.startswith(f"the gradebook {few.folder}/gradebook.db {words}")
+    kept = small_ungraded_class.list_kept_results()
+    said = autograde_with_fault(small_ungraded_class, fault)
+    assert said.startswith(f"the gradebook {small_ungraded_class.folder}/gradebook.db {words}")
     if "damaged" in words:
-        log = nbgrader(few.folder, "generate_assignment", LESSON, "--force", status=1)
+        log = run_nbgrader(small_ungraded_class.folder, "generate_assignment", LESSON, "--force", status=1)
         assert words in log
         assert "Traceback" not in log
     if "remove" in fault:
-        nbgrader(few.folder, "generate_assignment", LESSON, "--force")
+        run_nbgrader(small_ungraded_class.folder, "generate_assignment", LESSON, "--force")
     else:
-        shutil.copyfile(graded.folder.parent / "backup.db", few.folder / "gradebook.db")
-    assert_nothing_lost(few, graded, kept)
+        shutil.copyfile(graded_class.folder.parent / "backup.db", small_ungraded_class.folder / "gradebook.db")
+    assert_nothing_lost(small_ungraded_class, graded_class, kept)
 
 
-def test_a_file_locked_for_longer_than_we_wait(few: GradedClass, graded: GradedClass) -> None:
-    kept = few.results()
-    few.configure(f'c.CourseDirectory.db_url = "{few.address}?timeout={PATIENCE}"')
+def test_a_file_locked_for_longer_than_we_wait(small_ungraded_class: GradedClass, graded_class: GradedClass) -> None:
+    kept = small_ungraded_class.list_kept_results()
+    small_ungraded_class.configure(f'c.CourseDirectory.db_url = "{small_ungraded_class.address}?timeout={PATIENCE}"')
     lock = "held = sqlite3.connect('gradebook.db', isolation_level=None); held.execute('BEGIN IMMEDIATE')"
-    said = run_into(few, lock)
-    assert said.startswith(f"the gradebook {few.folder}/gradebook.db is locked: another program")
-    assert_nothing_lost(few, graded, kept)
+    said = autograde_with_fault(small_ungraded_class, lock)
+    assert said.startswith(f"the gradebook {small_ungraded_class.folder}/gradebook.db is locked: another program")
+    assert_nothing_lost(small_ungraded_class, graded_class, kept)
 
 
-def age(address: str) -> None:
+def downgrade_gradebook(address: str) -> None:
     """Make of a gradebook one of the revision before nbgrader's newest, which added courses."""
     engine = create_engine(address)
     with engine.begin() as connection:
@@ -402,21 +408,21 @@ def age(address: str) -> None:
 
 
 def test_a_file_of_an_older_nbgrader_is_as_it_was_after_the_command_that_is_advised(
-    few: GradedClass, graded: GradedClass
+    small_ungraded_class: GradedClass, graded_class: GradedClass
 ) -> None:
-    file = few.folder / "gradebook.db"
-    shutil.copyfile(graded.folder / "gradebook.db", file)
-    age(few.address)
+    file = small_ungraded_class.folder / "gradebook.db"
+    shutil.copyfile(graded_class.folder / "gradebook.db", file)
+    downgrade_gradebook(small_ungraded_class.address)
     for command in (("autograde", LESSON), ("export",)):
-        log = nbgrader(few.folder, *command, status=1)
+        log = run_nbgrader(small_ungraded_class.folder, *command, status=1)
         assert f"the gradebook {file} was made by another nbgrader (no such column: assignment.course_id)" in log
         assert "back it up, then run 'nbgrader db upgrade'" in log
         assert "Traceback" not in log
-    nbgrader(few.folder, "db", "upgrade")
-    assert few.rows() == graded.rows()
-    nbgrader(few.folder, "autograde", LESSON)
-    assert few.rows() == graded.rows()
-    assert len(few.grades().splitlines()) == 1 + STUDENTS
+    run_nbgrader(small_ungraded_class.folder, "db", "upgrade")
+    assert small_ungraded_class.read_rows() == graded_class.read_rows()
+    run_nbgrader(small_ungraded_class.folder, "autograde", LESSON)
+    assert small_ungraded_class.read_rows() == graded_class.read_rows()
+    assert len(small_ungraded_class.export_grades().splitlines()) == 1 + STUDENTS
 
 
 BROKEN = """
@@ -433,45 +439,56 @@ def expect_message(course: GradedClass, button: str, lesson: str, words: str, **
     """A click that cannot be done: formgrader shows its log alone, and in that a sentence."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "answers.json"
-        (answer,) = click(course.folder, button, lesson, ["half-0"], target, **settings).values()
+        (answer,) = click_button(course.folder, button, lesson, ["half-0"], target, **settings).values()
     assert not answer["success"]
     assert "error" not in answer, answer
     assert words in answer["log"]
     assert "Traceback" not in answer["log"]
 
 
-def test_a_click_that_cannot_be_done_is_a_sentence_and_no_traceback(few: GradedClass, tmp_path: Path) -> None:
-    file = few.folder / "gradebook.db"
-    (few.folder / "submitted" / "half-0" / "00_start").mkdir()
-    expect_message(few, "autograde", "00_start", "00_start has not been released; first: nbgrader generate_assignment")
-    nbgrader(few.folder, "autograde", LESSON)
+def test_a_click_that_cannot_be_done_is_a_sentence_and_no_traceback(
+    small_ungraded_class: GradedClass, tmp_path: Path
+) -> None:
+    file = small_ungraded_class.folder / "gradebook.db"
+    (small_ungraded_class.folder / "submitted" / "half-0" / "00_start").mkdir()
+    expect_message(
+        small_ungraded_class,
+        "autograde",
+        "00_start",
+        "00_start has not been released; first: nbgrader generate_assignment",
+    )
+    run_nbgrader(small_ungraded_class.folder, "autograde", LESSON)
     lock = sqlite3.connect(file, isolation_level=None)
     lock.execute("BEGIN EXCLUSIVE")
-    patience = {"db_url": f"{few.address}?timeout={PATIENCE}"}
+    patience = {"db_url": f"{small_ungraded_class.address}?timeout={PATIENCE}"}
     for button in ("autograde", "generate_feedback"):
-        expect_message(few, button, LESSON, "is locked: another program has been writing", **patience)
+        expect_message(small_ungraded_class, button, LESSON, "is locked: another program has been writing", **patience)
     lock.close()
     kept = file.rename(tmp_path / "kept.db")
     for button in ("autograde", "generate_feedback"):
-        expect_message(few, button, LESSON, f"the gradebook {file} is gone, or an empty one is in its place")
+        expect_message(
+            small_ungraded_class, button, LESSON, f"the gradebook {file} is gone, or an empty one is in its place"
+        )
     file.write_bytes(os.urandom(50_000))
     for button in ("autograde", "generate_feedback"):
-        expect_message(few, button, LESSON, f"the gradebook {file} is damaged (file is not a database)")
+        expect_message(
+            small_ungraded_class, button, LESSON, f"the gradebook {file} is damaged (file is not a database)"
+        )
     kept.rename(file)
-    (few.folder / "broken.py").write_text(BROKEN)
-    few.configure('c.Autograde.autograde_preprocessors = ["broken.Broken"]')
-    expect_message(few, "autograde", LESSON, "NOT GRADED: the grader failed (RuntimeError: it broke)")
+    (small_ungraded_class.folder / "broken.py").write_text(BROKEN)
+    small_ungraded_class.configure('c.Autograde.autograde_preprocessors = ["broken.Broken"]')
+    expect_message(small_ungraded_class, "autograde", LESSON, "NOT GRADED: the grader failed (RuntimeError: it broke)")
 
 
 @pytest.fixture
-def small_disk(graded: GradedClass) -> Iterator[GradedClass]:
+def class_on_small_disk(graded_class: GradedClass) -> Iterator[GradedClass]:
     """The class on a disk of its own."""
     mount = Path(tempfile.mkdtemp(prefix="disk-"))
     command = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(mount)]
     if os.getuid() or subprocess.run(command, capture_output=True, check=False).returncode:
         mount.rmdir()
         pytest.skip("no right to mount a small disk")
-    yield few_of(graded, mount / "class")
+    yield copy_few_ungraded(graded_class, mount / "class")
     subprocess.run(["umount", str(mount)], check=True)
     mount.rmdir()
 
@@ -486,16 +503,16 @@ FILL = """
 """
 
 
-def test_a_full_disk_in_mid_run(small_disk: GradedClass, graded: GradedClass) -> None:
-    kept = small_disk.results()
-    said = run_into(small_disk, FILL.strip())
-    assert str(small_disk.folder) in said
+def test_a_full_disk_in_mid_run(class_on_small_disk: GradedClass, graded_class: GradedClass) -> None:
+    kept = class_on_small_disk.list_kept_results()
+    said = autograde_with_fault(class_on_small_disk, FILL.strip())
+    assert str(class_on_small_disk.folder) in said
     assert "its disk is full: free some space" in said or "No space left on device; see to the disk" in said
-    (small_disk.folder / "filling").unlink()
-    assert_nothing_lost(small_disk, graded, kept)
+    (class_on_small_disk.folder / "filling").unlink()
+    assert_nothing_lost(class_on_small_disk, graded_class, kept)
 
 
-def fill(folder: Path) -> Path:
+def fill_disk(folder: Path) -> Path:
     filling = folder / "filling"
     with filling.open("wb", buffering=0) as file, suppress(OSError):
         while file.write(bytes(4096)):
@@ -503,67 +520,73 @@ def fill(folder: Path) -> Path:
     return filling
 
 
-def test_a_full_disk_when_grades_are_exported(small_disk: GradedClass) -> None:
-    nbgrader(small_disk.folder, "autograde", LESSON)
-    before = small_disk.grades()
-    filling = fill(small_disk.folder)
-    log = nbgrader(small_disk.folder, "export", status=1)
-    file = small_disk.folder / "grades.csv"
+def test_a_full_disk_when_grades_are_exported(class_on_small_disk: GradedClass) -> None:
+    run_nbgrader(class_on_small_disk.folder, "autograde", LESSON)
+    before = class_on_small_disk.export_grades()
+    filling = fill_disk(class_on_small_disk.folder)
+    log = run_nbgrader(class_on_small_disk.folder, "export", status=1)
+    file = class_on_small_disk.folder / "grades.csv"
     assert f"nothing more can be written to {file}: No space left on device; see to the disk" in log
     assert "Traceback" not in log
     assert file.read_text("utf-8") == before
     filling.unlink()
-    assert small_disk.grades() == before
+    assert class_on_small_disk.export_grades() == before
 
 
-def test_a_full_disk_when_feedback_is_made(small_disk: GradedClass) -> None:
-    nbgrader(small_disk.folder, "autograde", LESSON)
-    filling = fill(small_disk.folder)
-    log = nbgrader(small_disk.folder, "generate_feedback", LESSON, status=1)
+def test_a_full_disk_when_feedback_is_made(class_on_small_disk: GradedClass) -> None:
+    run_nbgrader(class_on_small_disk.folder, "autograde", LESSON)
+    filling = fill_disk(class_on_small_disk.folder)
+    log = run_nbgrader(class_on_small_disk.folder, "generate_feedback", LESSON, status=1)
     full = "No space left on device; see to the disk"
     assert full in log or "its disk is full: free some space" in log
     assert "Traceback" not in log
-    fill(small_disk.folder)  # what was half written has gone again
-    expect_message(small_disk, "generate_feedback", LESSON, " space")
+    fill_disk(class_on_small_disk.folder)  # what was half written has gone again
+    expect_message(class_on_small_disk, "generate_feedback", LESSON, " space")
     filling.unlink()
-    nbgrader(small_disk.folder, "autograde", LESSON)
-    nbgrader(small_disk.folder, "generate_feedback", LESSON)
-    assert len(list(small_disk.folder.glob(f"feedback/*/{LESSON}/{LESSON}.html"))) == len(FEW)
+    run_nbgrader(class_on_small_disk.folder, "autograde", LESSON)
+    run_nbgrader(class_on_small_disk.folder, "generate_feedback", LESSON)
+    assert len(list(class_on_small_disk.folder.glob(f"feedback/*/{LESSON}/{LESSON}.html"))) == len(FEW)
 
 
-def test_a_disk_that_turns_read_only_in_mid_run(small_disk: GradedClass, graded: GradedClass) -> None:
-    kept, disk = small_disk.results(), small_disk.folder.parent
+def test_a_disk_that_turns_read_only_in_mid_run(class_on_small_disk: GradedClass, graded_class: GradedClass) -> None:
+    kept, disk = class_on_small_disk.list_kept_results(), class_on_small_disk.folder.parent
     writable = ["mount", "-o", "remount,rw", str(disk)]
     fault = f"subprocess.run(['mount', '-o', 'remount,ro', {str(disk)!r}], check=True)"
-    said = run_into(small_disk, fault, lambda: subprocess.run(writable, check=True))
-    assert str(small_disk.folder) in said
+    said = autograde_with_fault(class_on_small_disk, fault, lambda: subprocess.run(writable, check=True))
+    assert str(class_on_small_disk.folder) in said
     assert "cannot be written to (" in said or "Read-only file system; see to the disk" in said
-    assert_nothing_lost(small_disk, graded, kept)
+    assert_nothing_lost(class_on_small_disk, graded_class, kept)
 
 
 @needs_postgres
-def test_a_server_that_is_killed_in_mid_run(few: GradedClass, graded: GradedClass, server: Server) -> None:
-    course = on_server(few, server, "killed")
-    kept = course.results()
-    said = run_into(course, f"subprocess.run({server.stop_command}, check=True, cwd='/')")
-    assert f"the gradebook postgresql+psycopg://postgres@/killed?host={server.folder} does not answer (" in said
+def test_a_server_that_is_killed_in_mid_run(
+    small_ungraded_class: GradedClass, graded_class: GradedClass, database_server: Server
+) -> None:
+    course = move_to_database(small_ungraded_class, database_server, "killed")
+    kept = course.list_kept_results()
+    said = autograde_with_fault(course, f"subprocess.run({database_server.stop_command}, check=True, cwd='/')")
+    assert (
+        f"the gradebook postgresql+psycopg://postgres@/killed?host={database_server.folder} does not answer (" in said
+    )
     assert "start its server, or mend its address in nbgrader_config.py" in said
-    server.start()
-    assert_nothing_lost(course, graded, kept)
+    database_server.start()
+    assert_nothing_lost(course, graded_class, kept)
 
 
 @needs_postgres
-def test_a_server_s_table_locked_for_longer_than_we_wait(few: GradedClass, graded: GradedClass, server: Server) -> None:
-    course = on_server(few, server, "locked")
-    kept = course.results()
+def test_a_server_s_table_locked_for_longer_than_we_wait(
+    small_ungraded_class: GradedClass, graded_class: GradedClass, database_server: Server
+) -> None:
+    course = move_to_database(small_ungraded_class, database_server, "locked")
+    kept = course.list_kept_results()
     course.configure(f'c.CourseDirectory.db_url = "{course.address}&options=-c%20lock_timeout%3D{PATIENCE}s"')
-    lock = f"import psycopg; held = psycopg.connect('host={server.folder} user=postgres dbname=locked')"
-    said = run_into(course, f"{lock}; held.execute('LOCK TABLE grade IN EXCLUSIVE MODE')")
+    lock = f"import psycopg; held = psycopg.connect('host={database_server.folder} user=postgres dbname=locked')"
+    said = autograde_with_fault(course, f"{lock}; held.execute('LOCK TABLE grade IN EXCLUSIVE MODE')")
     assert "is locked: another program" in said
-    assert_nothing_lost(course, graded, kept)
+    assert_nothing_lost(course, graded_class, kept)
 
 
-def type_in(block: Block, server: Server, folder: Path) -> None:
+def run_block(block: Block, server: Server, folder: Path) -> None:
     """A block of the page, by root, who may be anybody on the server, or by the teacher in the class folder."""
     is_root = block.mark == "as root"
     commands = block.commands if os.getuid() == 0 else block.commands.replace(f"runuser -u {ACCOUNT} -- ", "")
@@ -575,25 +598,25 @@ def type_in(block: Block, server: Server, folder: Path) -> None:
 
 @needs_postgres
 def test_the_page_s_commands_move_a_class_and_bring_a_backup_back(
-    copied: GradedClass, server: Server, monkeypatch: pytest.MonkeyPatch
+    copied_class: GradedClass, database_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/gradebook.md from top to end, with points that a person gave, which no grader can make again."""
     page = (ROOT / "docs" / "gradebook.md").read_text("utf-8")
     setting, program = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    monkeypatch.setenv("PGHOST", str(server.folder))
+    monkeypatch.setenv("PGHOST", str(database_server.folder))
     monkeypatch.setenv("PGUSER", "teacher")
-    with Gradebook(copied.address) as gradebook:
+    with Gradebook(copied_class.address) as gradebook:
         gradebook.find_grade(QUESTION, LESSON, LESSON, "half-1").manual_score = 1.5
         gradebook.db.commit()
-    rows, grades = copied.rows(), copied.grades()
+    rows, grades = copied_class.read_rows(), copied_class.export_grades()
     assert any("half-1" in row and 1.5 in row for row in rows)
-    (copied.folder / "move.py").write_text(program)
-    for block in blocks_of("../gradebook.md"):
+    (copied_class.folder / "move.py").write_text(program)
+    for block in read_blocks("../gradebook.md"):
         if block.is_run:
-            type_in(block, server, copied.folder)
-    copied.configure(setting)
-    moved = GradedClass(copied.folder, "postgresql+psycopg:///vit_class")
-    assert GradedClass(copied.folder, f"sqlite:///{copied.folder}/gradebook-backup.db").rows() == rows
-    (copied.folder / "gradebook.db").unlink()
-    assert moved.rows() == rows
-    assert moved.grades() == grades
+            run_block(block, database_server, copied_class.folder)
+    copied_class.configure(setting)
+    moved = GradedClass(copied_class.folder, "postgresql+psycopg:///vit_class")
+    assert GradedClass(copied_class.folder, f"sqlite:///{copied_class.folder}/gradebook-backup.db").read_rows() == rows
+    (copied_class.folder / "gradebook.db").unlink()
+    assert moved.read_rows() == rows
+    assert moved.export_grades() == grades

@@ -13,7 +13,7 @@ from nbgrader.apps.nbgraderapp import NbGraderApp
 from typer.testing import CliRunner
 
 from exercise_kit.nbgrader.class_folder import new_class
-from tests.e2e.guides import GUIDES, Block, blocks_of
+from tests.e2e.guides import GUIDES, Block, read_blocks
 from tests.machine import needs_sandbox
 from tests.waiting import GIVE_UP
 from vit_course.cli import app
@@ -76,9 +76,11 @@ def test_every_command_of_the_guides_works_and_shows_what_they_say(tmp_path: Pat
     blocks: list[Block] = []
     for guide in IN_ORDER:
         first, last = AROUND.get(guide, (None, None))
-        blocks += [block for block in (first, *blocks_of(guide), last) if block and block.is_run]
+        blocks += [block for block in (first, *read_blocks(guide), last) if block and block.is_run]
     for block, output in zip(blocks, run_in_order(blocks, tmp_path), strict=False):
-        assert not block.unseen(output), f"{block.unseen(output)}\nafter\n{block.commands}\nthere is\n{output}"
+        assert not block.find_unseen_lines(output), (
+            f"{block.find_unseen_lines(output)}\nafter\n{block.commands}\nthere is\n{output}"
+        )
         assert "Traceback" not in output
     kept = tmp_path / "kept" / "grades.csv"
     assert "ada" in kept.read_text()
@@ -91,7 +93,7 @@ def test_every_command_of_the_guides_works_and_shows_what_they_say(tmp_path: Pat
 def test_every_guide_is_run() -> None:
     assert set(GUIDES_RUN) == {*IN_ORDER, "jupyterhub.md", "../gradebook.md"}
     for guide in GUIDES_RUN:
-        assert any(block.is_run for block in blocks_of(guide)), guide
+        assert any(block.is_run for block in read_blocks(guide)), guide
 
 
 @pytest.mark.parametrize("guide", sorted(path.stem for path in GUIDES.glob("*.md")))
@@ -102,7 +104,7 @@ def test_every_guide_stands_in_the_list_of_the_site(guide: str) -> None:
 
 @pytest.mark.parametrize("guide", GUIDES_RUN)
 def test_what_is_not_run_says_why_and_is_a_shell_s(guide: str) -> None:
-    for block in blocks_of(guide):
+    for block in read_blocks(guide):
         assert re.fullmatch(r"|not run in tests: .{10,}|as (root|teacher|ada|ben)", block.mark), block.mark
         subprocess.run(["bash", "-n", "-c", block.commands], check=True)
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
-from tests.e2e.test_nbgrader import ROOT, nbgrader
+from tests.e2e.test_nbgrader import ROOT, run_nbgrader
 from tests.machine import needs_sandbox
 from vit_course.cli import app
 
@@ -41,29 +41,29 @@ class Graded:
     folder: Path
     log: str
 
-    def grades(self, student: str) -> dict[str, tuple[float | None, bool]]:
+    def read_grades(self, student: str) -> dict[str, tuple[float | None, bool]]:
         with Gradebook(f"sqlite:///{self.folder}/gradebook.db") as gradebook:
             grades = gradebook.find_submission_notebook(LESSON, LESSON, student).grades
             return {grade.name: (grade.auto_score, grade.needs_manual_grade) for grade in grades}
 
-    def cell(self, student: str, name: str) -> dict[str, object]:
+    def read_autograded_cell(self, student: str, name: str) -> dict[str, object]:
         page = self.folder / "autograded" / student / LESSON / f"{LESSON}.ipynb"
         cells = json.loads(page.read_bytes())["cells"]
         return next(cell for cell in cells if cell["metadata"].get("nbgrader", {}).get("grade_id") == name)
 
-    def points_shown(self, student: str) -> list[str]:
+    def read_points_shown(self, student: str) -> list[str]:
         """In the head of a page: of the lesson, then of each cell."""
         page = (self.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
         head = page.partition('<section aria-label="Points"')[2].partition("</section>")[0]
         return re.findall(r">([^<]* of [^<]*)<", head)
 
-    def export(self) -> dict[str, dict[str, str]]:
-        nbgrader(self.folder, "export")
+    def export_grades(self) -> dict[str, dict[str, str]]:
+        run_nbgrader(self.folder, "export")
         with (self.folder / "grades.csv").open(encoding="utf-8", newline="") as file:
             return {row["student_id"]: row for row in csv.DictReader(file)}
 
 
-def turn(path: Path, name: str, kind: str) -> None:
+def change_cell_type(path: Path, name: str, kind: str) -> None:
     """One key press: y, m or r."""
     notebook = json.loads(path.read_bytes())
     cell = next(cell for cell in notebook["cells"] if cell["metadata"].get("nbgrader", {}).get("grade_id") == name)
@@ -76,94 +76,104 @@ def turn(path: Path, name: str, kind: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
+def graded_class(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     folder = new_class(tmp_path_factory.mktemp("hand") / "class", ROOT).path
-    nbgrader(folder, "generate_assignment", LESSON)
+    run_nbgrader(folder, "generate_assignment", LESSON)
     answers = read_model_answers(folder, LESSON) | {QUESTION: ANSWER}
     written = write_submissions(folder, LESSON, dict.fromkeys([*RETYPED, "ada"], answers) | {"ben": {}})
     for student, (name, kind) in RETYPED.items():
-        turn(written[student], name, kind)
-    log = nbgrader(folder, "autograde", LESSON)
-    log += nbgrader(folder, "generate_feedback", LESSON)
+        change_cell_type(written[student], name, kind)
+    log = run_nbgrader(folder, "autograde", LESSON)
+    log += run_nbgrader(folder, "generate_feedback", LESSON)
     return Graded(folder, log)
 
 
 @pytest.mark.parametrize("student", RETYPED)
-def test_an_answer_keeps_its_text_gets_its_type_back_and_is_listed_for_a_person(graded: Graded, student: str) -> None:
+def test_an_answer_keeps_its_text_gets_its_type_back_and_is_listed_for_a_person(
+    graded_class: Graded, student: str
+) -> None:
     name, _ = RETYPED[student]
-    cell, expected = graded.cell(student, name), graded.cell("ada", name)
+    cell, expected = graded_class.read_autograded_cell(student, name), graded_class.read_autograded_cell("ada", name)
     assert cell["cell_type"] == expected["cell_type"]
     assert "".join(cell["source"]) == "".join(expected["source"])
-    assert sorted(cell for cell, (_, listed) in graded.grades(student).items() if listed) == LISTED[name]
-    table = graded.log.partition("the class in one table")[2]
+    assert sorted(cell for cell, (_, listed) in graded_class.read_grades(student).items() if listed) == LISTED[name]
+    table = graded_class.log.partition("the class in one table")[2]
     row = next(line for line in table.splitlines() if line.strip().startswith(student))
     assert "2 of 2  [cell-type-changed]" in row
-    page = (graded.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
+    page = (graded_class.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
     assert "No response" not in page
 
 
-def test_what_nobody_has_graded_is_no_zero_anywhere(graded: Graded) -> None:
-    assert graded.points_shown("ada") == [f"{LESSON}: 2 of 3 points so far, 1 not graded yet", "2 of 2", "– of 1"]
-    assert graded.points_shown("ben") == [f"{LESSON}: 0 of 3 points", "0 of 2", "0 of 1"], "nothing written is a zero"
+def test_what_nobody_has_graded_is_no_zero_anywhere(graded_class: Graded) -> None:
+    assert graded_class.read_points_shown("ada") == [
+        f"{LESSON}: 2 of 3 points so far, 1 not graded yet",
+        "2 of 2",
+        "– of 1",
+    ]
+    assert graded_class.read_points_shown("ben") == [f"{LESSON}: 0 of 3 points", "0 of 2", "0 of 1"], (
+        "nothing written is a zero"
+    )
     warned = "00_start: not graded yet, and not zero, are answers of ada, mia, rea, rob, yan"
-    assert warned in graded.log
-    assert "5 wait for points by hand: formgrader lists them under Manual Grading" in graded.log
-    assert warned in nbgrader(graded.folder, "export")
-    row = graded.export()["ada"]
+    assert warned in graded_class.log
+    assert "5 wait for points by hand: formgrader lists them under Manual Grading" in graded_class.log
+    assert warned in run_nbgrader(graded_class.folder, "export")
+    row = graded_class.export_grades()["ada"]
     assert (row["score"], row["not_graded_yet"], row["max_score"]) == ("2.0", "1.0", "3.0")
     assert row["remarks"] == f"not graded yet: {QUESTION}"
 
 
-def test_points_by_hand_end_that(graded: Graded) -> None:
-    with Gradebook(f"sqlite:///{graded.folder}/gradebook.db") as gradebook:
+def test_points_by_hand_end_that(graded_class: Graded) -> None:
+    with Gradebook(f"sqlite:///{graded_class.folder}/gradebook.db") as gradebook:
         grade = gradebook.find_grade(QUESTION, LESSON, LESSON, "ada")
         grade.manual_score, grade.needs_manual_grade = 0.0, False
         gradebook.db.commit()
-    log = nbgrader(graded.folder, "generate_feedback", LESSON)
+    log = run_nbgrader(graded_class.folder, "generate_feedback", LESSON)
     assert re.findall("(.*): graded since its page was made", log) == ["[GenerateFeedbackApp | INFO] ada"]
-    assert graded.points_shown("ada") == [f"{LESSON}: 2 of 3 points", "2 of 2", "0 of 1"]
-    assert graded.export()["ada"]["remarks"] == ""
+    assert graded_class.read_points_shown("ada") == [f"{LESSON}: 2 of 3 points", "2 of 2", "0 of 1"]
+    assert graded_class.export_grades()["ada"]["remarks"] == ""
 
 
-def test_new_work_without_a_newer_timestamp_is_graded_and_its_page_made_again(graded: Graded) -> None:
-    mine = graded.folder / "submitted" / "ben" / LESSON / f"{LESSON}.ipynb"
+def test_new_work_without_a_newer_timestamp_is_graded_and_its_page_made_again(graded_class: Graded) -> None:
+    mine = graded_class.folder / "submitted" / "ben" / LESSON / f"{LESSON}.ipynb"
     before = mine.stat()
-    mine.write_bytes((graded.folder / "submitted" / "ada" / LESSON / mine.name).read_bytes())
+    mine.write_bytes((graded_class.folder / "submitted" / "ada" / LESSON / mine.name).read_bytes())
     os.utime(mine, ns=(before.st_atime_ns, before.st_mtime_ns))
-    log = nbgrader(graded.folder, "autograde", LESSON)
+    log = run_nbgrader(graded_class.folder, "autograde", LESSON)
     table = log.partition("the class in one table")[2]
     assert "ben      2 of 2  it was handed in again: graded again" in table, log
     assert "6 graded, 0 not graded, 0 missing; 5 of them before" in table
-    assert graded.grades("ben")[CHECK] == (2.0, False)
-    assert "ben: graded since its page was made: made again" in nbgrader(graded.folder, "generate_feedback", LESSON)
-    assert graded.points_shown("ben")[1] == "2 of 2"
-    assert "graded again" not in nbgrader(graded.folder, "autograde", LESSON)
+    assert graded_class.read_grades("ben")[CHECK] == (2.0, False)
+    assert "ben: graded since its page was made: made again" in run_nbgrader(
+        graded_class.folder, "generate_feedback", LESSON
+    )
+    assert graded_class.read_points_shown("ben")[1] == "2 of 2"
+    assert "graded again" not in run_nbgrader(graded_class.folder, "autograde", LESSON)
 
 
-def test_a_page_whose_grading_was_interrupted_becomes_no_feedback(graded: Graded) -> None:
-    page = graded.folder / "autograded" / "yan" / LESSON / f"{LESSON}.ipynb"
+def test_a_page_whose_grading_was_interrupted_becomes_no_feedback(graded_class: Graded) -> None:
+    page = graded_class.folder / "autograded" / "yan" / LESSON / f"{LESSON}.ipynb"
     page.chmod(0o600)
     page.write_bytes(page.read_bytes()[:1000])
-    log = nbgrader(graded.folder, "generate_feedback", LESSON, "--force")
+    log = run_nbgrader(graded_class.folder, "generate_feedback", LESSON, "--force")
     assert f"yan: no feedback, for its grading was interrupted; first: nbgrader autograde {LESSON}" in log
-    remarks = graded.export()["yan"]["remarks"]
+    remarks = graded_class.export_grades()["yan"]["remarks"]
     assert remarks == f"NOT GRADED: its grading was interrupted; run: nbgrader autograde {LESSON}"
 
 
 @pytest.fixture(scope="module")
-def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Graded:
+def hand_graded_class(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     """A class of three, all of whose answers a person has graded; one has brackets in the id."""
     folder = new_class(tmp_path_factory.mktemp("again") / "class", ROOT).path
-    nbgrader(folder, "generate_assignment", LESSON)
+    run_nbgrader(folder, "generate_assignment", LESSON)
     answers = read_model_answers(folder, LESSON) | {QUESTION: ANSWER}
     write_submissions(folder, LESSON, dict.fromkeys(["ada", "ben", "[ann]"], answers))
-    graded = Graded(folder, nbgrader(folder, "autograde", LESSON))
+    graded = Graded(folder, run_nbgrader(folder, "autograde", LESSON))
     for student, points in (("ada", 0.5), ("ben", 1.0), ("[ann]", 1.0)):
-        give(graded, student, points)
+        give_points(graded, student, points)
     return graded
 
 
-def give(graded: Graded, student: str, points: float) -> None:
+def give_points(graded: Graded, student: str, points: float) -> None:
     """As formgrader's server writes it, for a field and for *Resolve*."""
     with Gradebook(f"sqlite:///{graded.folder}/gradebook.db") as gradebook:
         grade = gradebook.find_grade(QUESTION, LESSON, LESSON, student)
@@ -172,52 +182,52 @@ def give(graded: Graded, student: str, points: float) -> None:
 
 
 def list_waiting(graded: Graded) -> list[str]:
-    return [student for student in ("ada", "ben", "[ann]") if graded.grades(student)[QUESTION][1]]
+    return [student for student in ("ada", "ben", "[ann]") if graded.read_grades(student)[QUESTION][1]]
 
 
-def to_canvas(graded: Graded) -> tuple[int, str, str]:
+def export_to_canvas(graded: Graded) -> tuple[int, str, str]:
     done = CliRunner().invoke(app, ["export", str(graded.folder), "--to", "canvas"])
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_the_same_answer_is_not_to_be_graded_by_hand_twice(by_hand: Graded) -> None:
-    assert "other work than there is now" not in nbgrader(by_hand.folder, "autograde", LESSON, "--force")
-    assert list_waiting(by_hand) == []
-    status, table, _ = to_canvas(by_hand)
+def test_the_same_answer_is_not_to_be_graded_by_hand_twice(hand_graded_class: Graded) -> None:
+    assert "other work than there is now" not in run_nbgrader(hand_graded_class.folder, "autograde", LESSON, "--force")
+    assert list_waiting(hand_graded_class) == []
+    status, table, _ = export_to_canvas(hand_graded_class)
     assert (status, "ada,,,ada,,2.5" in table) == (0, True)
 
 
-def test_an_emptied_answer_with_points_by_hand_is_named_wherever_points_go_out(by_hand: Graded) -> None:
-    mine = by_hand.folder / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb"
-    mine.write_bytes((by_hand.folder / "release" / LESSON / mine.name).read_bytes())
+def test_an_emptied_answer_with_points_by_hand_is_named_wherever_points_go_out(hand_graded_class: Graded) -> None:
+    mine = hand_graded_class.folder / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb"
+    mine.write_bytes((hand_graded_class.folder / "release" / LESSON / mine.name).read_bytes())
     said = "points by hand for other work than there is now: ada: look at it in formgrader"
-    for log in (nbgrader(by_hand.folder, "autograde", LESSON, *force) for force in ((), ("--force",))):
+    for log in (run_nbgrader(hand_graded_class.folder, "autograde", LESSON, *force) for force in ((), ("--force",))):
         assert f"1 with {said}" in log.strip().splitlines()[-1]
-        assert list_waiting(by_hand) == ["ada"]
-    assert f"{LESSON}: {said}" in nbgrader(by_hand.folder, "generate_feedback", LESSON)
-    assert f"{LESSON}: {said}" in nbgrader(by_hand.folder, "export")
-    row = by_hand.export()["ada"]
+        assert list_waiting(hand_graded_class) == ["ada"]
+    assert f"{LESSON}: {said}" in run_nbgrader(hand_graded_class.folder, "generate_feedback", LESSON)
+    assert f"{LESSON}: {said}" in run_nbgrader(hand_graded_class.folder, "export")
+    row = hand_graded_class.export_grades()["ada"]
     assert (row["not_graded_yet"], row["remarks"]) == ("1.0", f"to be looked at again: {QUESTION}")
-    status, table, errors = to_canvas(by_hand)
+    status, table, errors = export_to_canvas(hand_graded_class)
     assert (status, "ada" in table, "ben,,,ben,,3" in table) == (1, False, True)
     assert f"ada, {LESSON}: no grade, for {QUESTION} has points by hand for other work than there is now" in errors
 
 
-def test_resolve_ends_that(by_hand: Graded) -> None:
-    give(by_hand, "ada", 0.5)
-    assert "other work" not in nbgrader(by_hand.folder, "autograde", LESSON, "--force")
-    assert list_waiting(by_hand) == []
-    assert to_canvas(by_hand)[0] == 0
+def test_resolve_ends_that(hand_graded_class: Graded) -> None:
+    give_points(hand_graded_class, "ada", 0.5)
+    assert "other work" not in run_nbgrader(hand_graded_class.folder, "autograde", LESSON, "--force")
+    assert list_waiting(hand_graded_class) == []
+    assert export_to_canvas(hand_graded_class)[0] == 0
 
 
-def test_an_id_with_brackets_has_a_page_and_who_has_points_and_no_page_is_named(by_hand: Graded) -> None:
-    page = by_hand.folder / "feedback" / "[ann]" / LESSON / f"{LESSON}.html"
+def test_an_id_with_brackets_has_a_page_and_who_has_points_and_no_page_is_named(hand_graded_class: Graded) -> None:
+    page = hand_graded_class.folder / "feedback" / "[ann]" / LESSON / f"{LESSON}.html"
     assert "3 of 3" in page.read_text("utf-8")
     shutil.rmtree(page.parents[1])
-    nbgrader(by_hand.folder, "generate_feedback", LESSON, "--student=[ann]")
+    run_nbgrader(hand_graded_class.folder, "generate_feedback", LESSON, "--student=[ann]")
     assert page.is_file()
     for folder in ("feedback", "autograded"):
-        shutil.rmtree(by_hand.folder / folder / "[ann]")
-    log = nbgrader(by_hand.folder, "generate_feedback", LESSON, status=1)
+        shutil.rmtree(hand_graded_class.folder / folder / "[ann]")
+    log = run_nbgrader(hand_graded_class.folder, "generate_feedback", LESSON, status=1)
     assert f"{LESSON}: graded, and without a page: [ann]; first: nbgrader autograde {LESSON}" in log
-    nbgrader(by_hand.folder, "generate_feedback", LESSON, "--student=b*")
+    run_nbgrader(hand_graded_class.folder, "generate_feedback", LESSON, "--student=b*")

@@ -44,7 +44,7 @@ def thief(cells):
 
 
 @pytest.fixture
-def graded(tmp_path):
+def graded_results(tmp_path):
     """Student → what the judge found."""
     folder = new_class(tmp_path / "a class", ROOT).path
     for student in (hunter, thief):
@@ -62,11 +62,13 @@ def graded(tmp_path):
 
 
 @pytest.mark.proof
-def test_hunting_loses_no_point_and_gains_none(graded):
-    assert (graded["hunter"]["status"], graded["hunter"]["score"]) == ("graded", ALL_POINTS), graded["hunter"]
-    assert graded["hunter"]["flags"] == [
+def test_hunting_loses_no_point_and_gains_none(graded_results):
+    assert (graded_results["hunter"]["status"], graded_results["hunter"]["score"]) == ("graded", ALL_POINTS), (
+        graded_results["hunter"]
+    )
+    assert graded_results["hunter"]["flags"] == [
         "reference-copied"
     ]  # of conv_from_linear, which is the solution's; no hunt has one
-    scores = {each["name"]: each["score"] for each in graded["thief"]["exercises"]}
+    scores = {each["name"]: each["score"] for each in graded_results["thief"]["exercises"]}
     assert scores.pop("fix_patchify") == 0
     assert sum(scores.values()) == ALL_POINTS - POINTS[LESSON]["fix_patchify"]

@@ -17,7 +17,7 @@ from nbgrader.api import Gradebook
 
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
-from tests.e2e.test_nbgrader import ROOT, nbgrader
+from tests.e2e.test_nbgrader import ROOT, run_nbgrader
 from tests.machine import needs_sandbox
 from tests.waiting import GIVE_UP, wait_until
 
@@ -94,22 +94,22 @@ class HandedIn:
 
 
 @pytest.fixture(scope="module")
-def handed_in(tmp_path_factory: pytest.TempPathFactory) -> HandedIn:
+def submitted_class(tmp_path_factory: pytest.TempPathFactory) -> HandedIn:
     folder = new_class(tmp_path_factory.mktemp("interrupted") / "class", ROOT).path
-    nbgrader(folder, "generate_assignment", LESSON)
+    run_nbgrader(folder, "generate_assignment", LESSON)
     right = read_model_answers(folder, LESSON)
     write_submissions(folder, LESSON, {STUDENT: right, "ben": {}})
     (folder / "submitted" / STUDENT / LESSON / "timestamp.txt").write_text("2030-02-01 08:00 UTC")
-    nbgrader(folder, "db", "assignment", "add", LESSON, "--duedate=2030-01-31 23:59 UTC")
+    run_nbgrader(folder, "db", "assignment", "add", LESSON, "--duedate=2030-01-31 23:59 UTC")
     with (folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
         config.write('c.LateSubmissionPlugin.penalty_method = "by_day"\n')
     whole = shutil.copytree(folder, folder.with_name("whole"))
-    nbgrader(whole, "autograde", LESSON)
+    run_nbgrader(whole, "autograde", LESSON)
     shutil.copytree(whole / ".vit_course", folder / ".vit_course", dirs_exist_ok=True)  # so that most need no judge
-    return HandedIn(folder, rows_of(whole))
+    return HandedIn(folder, read_gradebook_rows(whole))
 
 
-def rows_of(folder: Path) -> list[tuple[object, ...]]:
+def read_gradebook_rows(folder: Path) -> list[tuple[object, ...]]:
     """All that the gradebook tells of points, penalties and comments."""
     found: list[tuple[object, ...]] = []
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
@@ -122,11 +122,11 @@ def rows_of(folder: Path) -> list[tuple[object, ...]]:
     return sorted(found, key=repr)
 
 
-def copy_of(handed_in: HandedIn, folder: Path) -> Path:
+def copy_class(handed_in: HandedIn, folder: Path) -> Path:
     return shutil.copytree(handed_in.folder, folder)
 
 
-def start_and_die(folder: Path, step: str, by: signal.Signals, wait: str = "pass") -> subprocess.Popen[bytes]:
+def start_autograde_and_die(folder: Path, step: str, by: signal.Signals, wait: str = "pass") -> subprocess.Popen[bytes]:
     """`nbgrader autograde` that kills itself at a step."""
     moment, _, place = STEPS[step][0].partition(" ")
     values = {"step": step, "moment": moment, "place": place, "signal": int(by), "lesson": LESSON, "wait": wait}
@@ -140,7 +140,7 @@ def start_and_die(folder: Path, step: str, by: signal.Signals, wait: str = "pass
 
 def assert_as_if_never_killed(folder: Path, handed_in: HandedIn, log: str) -> None:
     assert "2 graded, 0 not graded, 0 missing" in log
-    assert rows_of(folder) == handed_in.rows
+    assert read_gradebook_rows(folder) == handed_in.rows
     page = json.loads((folder / "autograded" / STUDENT / LESSON / f"{LESSON}.ipynb").read_bytes())
     assert "vit_course_place" not in json.dumps(page)
 
@@ -149,26 +149,26 @@ def assert_as_if_never_killed(folder: Path, handed_in: HandedIn, log: str) -> No
     ("step", "by"), [(step, SIGNALS[number % len(SIGNALS)]) for number, step in enumerate(STEPS)], ids=[*STEPS]
 )
 def test_what_was_begun_and_not_finished_is_graded_again(
-    handed_in: HandedIn, tmp_path: Path, step: str, by: signal.Signals
+    submitted_class: HandedIn, tmp_path: Path, step: str, by: signal.Signals
 ) -> None:
-    folder = copy_of(handed_in, tmp_path / "class")
+    folder = copy_class(submitted_class, tmp_path / "class")
     if step == "a result":
         shutil.rmtree(folder / ".vit_course" / "results")
-    killed = start_and_die(folder, step, by).wait(GIVE_UP)
+    killed = start_autograde_and_die(folder, step, by).wait(GIVE_UP)
     assert killed == -by, (folder / "killed.log").read_text("utf-8")
-    log = nbgrader(folder, "autograde", LESSON)
+    log = run_nbgrader(folder, "autograde", LESSON)
     table = log.partition("the class in one table")[2]
     assert (INTERRUPTED in table) == STEPS[step][1], log
-    assert_as_if_never_killed(folder, handed_in, log)
+    assert_as_if_never_killed(folder, submitted_class, log)
     if step == "points":
-        assert INTERRUPTED not in nbgrader(folder, "autograde", LESSON), "once is enough"
+        assert INTERRUPTED not in run_nbgrader(folder, "autograde", LESSON), "once is enough"
 
 
-def test_what_another_terminal_began_is_graded_when_that_dies(handed_in: HandedIn, tmp_path: Path) -> None:
+def test_what_another_terminal_began_is_graded_when_that_dies(submitted_class: HandedIn, tmp_path: Path) -> None:
     """The second waits for the first, which dies in the middle of a student, and goes on with that student."""
-    folder, stop = copy_of(handed_in, tmp_path / "class"), tmp_path / "stop"
+    folder, stop = copy_class(submitted_class, tmp_path / "class"), tmp_path / "stop"
     wait = f"import time\n    while not os.path.exists({str(stop)!r}):\n        time.sleep(0.05)"
-    first = start_and_die(folder, "a page to be judged", signal.SIGKILL, wait)
+    first = start_autograde_and_die(folder, "a page to be judged", signal.SIGKILL, wait)
     page = folder / "autograded" / STUDENT / LESSON / f"{LESSON}.ipynb"
     wait_until(page.exists)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -183,4 +183,4 @@ def test_what_another_terminal_began_is_graded_when_that_dies(handed_in: HandedI
         assert second.wait(GIVE_UP) == 0
     said = (folder / "second.log").read_text("utf-8")
     assert INTERRUPTED in said.partition("the class in one table")[2]
-    assert_as_if_never_killed(folder, handed_in, said)
+    assert_as_if_never_killed(folder, submitted_class, said)

@@ -7,8 +7,8 @@ from pathlib import Path
 import playwright.sync_api as playwright
 import pytest
 
-from tests.e2e.browser import SCREENSHOTS, chromium, jupyter_lab, needs_chromium
-from tests.e2e.submissions import mark
+from tests.e2e.browser import SCREENSHOTS, needs_chromium, open_browser, serve_jupyter_lab
+from tests.e2e.submissions import read_mark
 from tests.waiting import GIVE_UP
 from vit_course.demo import STRIPS
 
@@ -23,7 +23,7 @@ KERNEL_IS_READY = """async () => {
 CHECK = next(
     "".join(cell["source"])
     for cell in json.loads(LESSON.read_text(encoding="utf-8"))["cells"]
-    if mark(cell).get("grade_id") == "check-patchify"
+    if read_mark(cell).get("grade_id") == "check-patchify"
 )
 SLOW = """import pathlib, time
 from functools import partial
@@ -55,51 +55,51 @@ pytestmark = [needs_chromium, pytest.mark.proof]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def student_folder(tmp_path_factory):
     """A student's, which JupyterLab serves."""
     return tmp_path_factory.mktemp("a student's folder")
 
 
 @pytest.fixture(scope="module")
-def lab(folder, tmp_path_factory):
+def jupyter_lab_address(student_folder, tmp_path_factory):
     """JupyterLab with the lesson, half done: its address."""
     notebook = json.loads(LESSON.read_text(encoding="utf-8"))
     mistaken, end = [], None
     for number, cell in enumerate(notebook["cells"]):
-        if mark(cell).get("grade_id") == "patchify":
+        if read_mark(cell).get("grade_id") == "patchify":
             cell["source"] = STRIPS
             mistaken.append(number)
-        if mark(cell).get("grade_id") == "check-unpatchify":
+        if read_mark(cell).get("grade_id") == "check-unpatchify":
             end = number + 1
     assert mistaken
     notebook["cells"] = notebook["cells"][:end]
-    (folder / "lesson.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
-    (folder / "slow.ipynb").write_text(_notebook([SLOW + CHECK]), encoding="utf-8")
+    (student_folder / "lesson.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    (student_folder / "slow.ipynb").write_text(_write_notebook([SLOW + CHECK]), encoding="utf-8")
     cells = [f"import torch\nfrom vit_course.explore import {name}\n{cell}" for name, (cell, _) in FIGURES.items()]
-    (folder / "figures.ipynb").write_text(_notebook(cells), encoding="utf-8")
+    (student_folder / "figures.ipynb").write_text(_write_notebook(cells), encoding="utf-8")
     # settings of its own: the dark theme below must not become the user's
-    with jupyter_lab(folder, tmp_path_factory.mktemp("settings")) as address:
+    with serve_jupyter_lab(student_folder, tmp_path_factory.mktemp("settings")) as address:
         yield address
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with chromium() as opened:
+    with open_browser() as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def page(browser, lab):
+def lesson_page(browser, jupyter_lab_address):
     """The lesson, opened in JupyterLab, with all its cells run."""
-    opened = _open_notebook(browser, f"{lab}/lab/tree/lesson.ipynb")
+    opened = _open_notebook(browser, f"{jupyter_lab_address}/lab/tree/lesson.ipynb")
     _run_all(opened)
     return opened
 
 
-def test_a_failing_check_says_which_mistake_it_was(page):
-    report = page.locator('section[aria-label^="patchify"]')
+def test_a_failing_check_says_which_mistake_it_was(lesson_page):
+    report = lesson_page.locator('section[aria-label^="patchify"]')
     report.scroll_into_view_if_needed()
-    _keep(page, "failing-check-light")
+    _take_screenshot(lesson_page, "failing-check-light")
     words = report.inner_text()
     assert "strips not squares" in words
     assert (
@@ -109,21 +109,21 @@ def test_a_failing_check_says_which_mistake_it_was(page):
     assert report.locator('a[href$="/strips-not-squares.html"]').first.inner_text() == "strips not squares"
 
 
-def test_a_verdict_is_reported_in_words_and_not_by_color_alone(page):
-    entries = page.locator('section[aria-label^="patchify"] li').all_inner_texts()
+def test_a_verdict_is_reported_in_words_and_not_by_color_alone(lesson_page):
+    entries = lesson_page.locator('section[aria-label^="patchify"] li').all_inner_texts()
     entries = [each for each in entries if each.strip()]  # what follows from another failure is folded
     assert all(re.search(r"\b(pass|fail|undecided)", entry) for entry in entries), entries
     assert any(entry.split()[1] == "fail" for entry in entries)
 
 
-def test_an_unwritten_exercise_is_reported_without_a_traceback(page):
-    words = page.locator('section[aria-label^="unpatchify"]').inner_text()
+def test_an_unwritten_exercise_is_reported_without_a_traceback(lesson_page):
+    words = lesson_page.locator('section[aria-label^="unpatchify"]').inner_text()
     assert "not written yet" in words
     assert "Traceback" not in words
 
 
-def test_every_figure_shows_and_has_a_text_equivalent(page):
-    pictures = page.evaluate(
+def test_every_figure_shows_and_has_a_text_equivalent(lesson_page):
+    pictures = lesson_page.evaluate(
         """() => [...document.querySelectorAll('.jp-MarkdownOutput img')]
                  .map(each => ({width: each.naturalWidth, alt: each.alt}))"""
     )
@@ -131,35 +131,35 @@ def test_every_figure_shows_and_has_a_text_equivalent(page):
     assert all(picture["width"] > 0 and len(picture["alt"]) > 10 for picture in pictures)
 
 
-def test_the_hints_are_folded(page):
-    hints = page.locator(".jp-MarkdownOutput details")
+def test_the_hints_are_folded(lesson_page):
+    hints = lesson_page.locator(".jp-MarkdownOutput details")
     assert hints.count() >= 3
-    assert page.locator(".jp-MarkdownOutput details[open]").count() == 0
+    assert lesson_page.locator(".jp-MarkdownOutput details[open]").count() == 0
 
 
-def test_a_slider_moved_by_keyboard_changes_the_picture_and_the_sentence(page):
-    cell = _cell_with_controls(page)
+def test_a_slider_moved_by_keyboard_changes_the_picture_and_the_sentence(lesson_page):
+    cell = _find_cell_with_controls(lesson_page)
     cell.scroll_into_view_if_needed()
     sentence, picture = cell.locator("[role=status]"), cell.locator("img:visible")
     before, drawn = sentence.inner_text(), picture.get_attribute("src")
     assert before.startswith("Patches of 16: 12 × 12 = 144 tokens")
     cell.locator(".noUi-handle").first.focus()
-    page.keyboard.press("ArrowRight")
+    lesson_page.keyboard.press("ArrowRight")
     cell.get_by_text("Patches of 24: 8 × 8 = 64 tokens").first.wait_for()
     assert picture.get_attribute("src") != drawn
     assert picture.get_attribute("alt").startswith("A picture cut into patches")
     cell.locator(".noUi-handle").nth(1).focus()
-    page.keyboard.press("End")
+    lesson_page.keyboard.press("End")
     cell.get_by_text("The pixel in row 188").first.wait_for()
     named = cell.get_by_label("pixel column")  # what a screen reader calls it
     named.fill("4")
     named.press("Enter")
     cell.get_by_text("The pixel in row 188, column 4 lies in token 56").first.wait_for()
-    _keep(page, "controls-light")
+    _take_screenshot(lesson_page, "controls-light")
 
 
-def test_every_other_figure_follows_its_controls(browser, lab):
-    page = _open_notebook(browser, f"{lab}/lab/tree/figures.ipynb")
+def test_every_other_figure_follows_its_controls(browser, jupyter_lab_address):
+    page = _open_notebook(browser, f"{jupyter_lab_address}/lab/tree/figures.ipynb")
     for number in range(len(FIGURES)):
         _run_next(page, number)
     for number, (name, (_, (label, value, expected))) in enumerate(FIGURES.items()):
@@ -179,58 +179,58 @@ def test_every_other_figure_follows_its_controls(browser, lab):
     shown = cell.get_by_label("head", exact=True).evaluate("each => each.selectedOptions[0]?.text")
     assert shown.split() == ["mean", "of", "the", "heads"]  # whose spaces do not break
     assert cell.get_by_label("patch row", exact=True).is_disabled(), "the class token lies in no patch"
-    _keep(page, "other-controls")
+    _take_screenshot(page, "other-controls")
 
 
-def test_the_still_figure_is_hidden_while_the_widget_shows(page):
-    cell = _cell_with_controls(page)
+def test_the_still_figure_is_hidden_while_the_widget_shows(lesson_page):
+    cell = _find_cell_with_controls(lesson_page)
     assert cell.locator("img").count() == 2
     assert cell.locator("img:visible").count() == 1
     assert cell.locator("[class^=still]").is_hidden()
 
 
-def test_the_report_can_be_read_on_a_dark_theme(page):
-    _command(page, "apputils:change-theme", {"theme": "JupyterLab Dark"})
-    page.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
-    report = page.locator('section[aria-label^="patchify"]')
+def test_the_report_can_be_read_on_a_dark_theme(lesson_page):
+    _run_lab_command(lesson_page, "apputils:change-theme", {"theme": "JupyterLab Dark"})
+    lesson_page.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
+    report = lesson_page.locator('section[aria-label^="patchify"]')
     report.scroll_into_view_if_needed()
-    _keep(page, "failing-check-dark")
-    sentence = _cell_with_controls(page).locator("[role=status]")
+    _take_screenshot(lesson_page, "failing-check-dark")
+    sentence = _find_cell_with_controls(lesson_page).locator("[role=status]")
     sentence.scroll_into_view_if_needed()
-    _keep(page, "controls-dark")
+    _take_screenshot(lesson_page, "controls-dark")
     for text in (report.locator("li").first, sentence):
         color = text.evaluate("each => getComputedStyle(each).color")
         red, green, blue = (int(part) for part in re.findall(r"\d+", color)[:3])
         assert min(red, green, blue) > 150, f"dark text on a dark theme: {color}"
 
 
-def test_a_notebook_opened_again_without_its_kernel_shows_the_still_figure(page):
-    _command(page, "docmanager:save")
-    page.evaluate("window.jupyterapp.shell.currentWidget.context.sessionContext.shutdown()")
-    page.goto(page.url.partition("?")[0] + "?reset")
-    cell = _cell_with_controls(page)
+def test_a_notebook_opened_again_without_its_kernel_shows_the_still_figure(lesson_page):
+    _run_lab_command(lesson_page, "docmanager:save")
+    lesson_page.evaluate("window.jupyterapp.shell.currentWidget.context.sessionContext.shutdown()")
+    lesson_page.goto(lesson_page.url.partition("?")[0] + "?reset")
+    cell = _find_cell_with_controls(lesson_page)
     cell.get_by_text("model not found").wait_for()
     still = cell.locator("[class^=still]")
     assert still.text_content().startswith("Patches of 16: 12 × 12 = 144 tokens")
     # its style, and not whether it is seen: JupyterLab hides the cells out of view
     assert still.evaluate("each => getComputedStyle(each).display") == "block"
     assert still.locator("img").evaluate("each => each.complete && each.naturalWidth > 0")
-    _keep(page, "controls-gone")
+    _take_screenshot(lesson_page, "controls-gone")
 
 
-def test_a_slow_check_says_so_and_the_line_goes_again(browser, lab, folder):
-    page = _open_notebook(browser, f"{lab}/lab/tree/slow.ipynb")
+def test_a_slow_check_says_so_and_the_line_goes_again(browser, jupyter_lab_address, student_folder):
+    page = _open_notebook(browser, f"{jupyter_lab_address}/lab/tree/slow.ipynb")
 
     def meanwhile(cell):
         cell.get_by_text("patchify has been running for").wait_for()
-        (folder / "enough").touch()
+        (student_folder / "enough").touch()
 
     words = _run_next(page, 0, meanwhile)
     assert "checks pass" in words
     assert "has been running" not in words
 
 
-def _notebook(cells):
+def _write_notebook(cells):
     """A notebook of these cells, in the lesson's kernel."""
     notebook = json.loads(LESSON.read_text(encoding="utf-8"))
     blank = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
@@ -255,12 +255,12 @@ def _run_next(page, number, meanwhile=None):
         page.evaluate("void window.jupyterapp.commands.execute('notebook:run-cell-and-select-next')")
         meanwhile(cell)
     else:
-        _command(page, "notebook:run-cell-and-select-next")
+        _run_lab_command(page, "notebook:run-cell-and-select-next")
     cell.locator(".jp-InputPrompt", has_text=re.compile(r"\[\d+\]")).wait_for()
     return cell.locator(".jp-OutputArea").inner_text().strip()
 
 
-def _cell_with_controls(page):
+def _find_cell_with_controls(page):
     return page.locator(".jp-CodeCell", has_text="explore_patches(own_picture")
 
 
@@ -268,22 +268,22 @@ def _run_all(page):
     """Run every cell; asked again where JupyterLab, still settling, lets the request fall."""
     last = page.locator('section[aria-label^="unpatchify"]')
     for _ in range(GIVE_UP // 120):
-        _command(page, "notebook:run-all-cells")
+        _run_lab_command(page, "notebook:run-all-cells")
         try:
             last.wait_for(timeout=120_000)
         except playwright.TimeoutError:
             continue
         return
-    _keep(page, "never-finished")
+    _take_screenshot(page, "never-finished")
     raise AssertionError("JupyterLab did not run the notebook")
 
 
-def _command(page, name, arguments=None):
+def _run_lab_command(page, name, arguments=None):
     """Run one of JupyterLab's own commands."""
     page.evaluate("([name, given]) => window.jupyterapp.commands.execute(name, given)", [name, arguments or {}])
 
 
-def _keep(page, name):
+def _take_screenshot(page, name):
     if SCREENSHOTS:
         page.wait_for_timeout(1500)
         page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png")

@@ -11,13 +11,13 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
 
-from tests.e2e.submissions import mark
+from tests.e2e.submissions import read_mark
 from tests.waiting import GIVE_UP
 
 CHECKS = {
     cell["metadata"]["nbgrader"]["grade_id"]: "".join(cell["source"])
     for cell in json.loads((Path(__file__).parents[2] / "notebooks" / "01_patchify.ipynb").read_bytes())["cells"]
-    if mark(cell).get("grade")
+    if read_mark(cell).get("grade")
 }
 IMPATIENT = """
 from functools import partial

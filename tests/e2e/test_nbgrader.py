@@ -21,10 +21,10 @@ from nbgrader.api import Gradebook
 from exercise_kit.conventions import CODE_STUB, RUBRIC, STILL
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
-from tests.answers import answer_cell
-from tests.e2e.attacks.folders import class_files
-from tests.e2e.browser import chromium, needs_chromium
-from tests.e2e.submissions import mark
+from tests.answers import write_answer_cell
+from tests.e2e.attacks.folders import write_class_files
+from tests.e2e.browser import needs_chromium, open_browser
+from tests.e2e.submissions import read_mark
 from tests.journeys import nbgrader_commands
 from tests.waiting import GIVE_UP
 from vit_course.explore import explore_softmax
@@ -32,7 +32,7 @@ from vit_course.explore import explore_softmax
 ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
 
-PATCHIFY_BY_COLUMNS = answer_cell("patchify", "column order")
+PATCHIFY_BY_COLUMNS = write_answer_cell("patchify", "column order")
 ENDLESS = """
 def fix_patchify(images, patch_size):
     while True:
@@ -49,28 +49,28 @@ class GradedClass:
 
     folder: Path
 
-    def notebook(self, step: str, student: str = ".") -> nbformat.NotebookNode:
+    def read_notebook(self, step: str, student: str = ".") -> nbformat.NotebookNode:
         return nbformat.read(self.folder / step / student / LESSON / f"{LESSON}.ipynb", as_version=4)
 
-    def feedback(self, student: str) -> str:
+    def read_feedback(self, student: str) -> str:
         return (self.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
 
-    def auto_scores(self, student: str) -> dict[str, float | None]:
+    def read_auto_scores(self, student: str) -> dict[str, float | None]:
         with Gradebook(f"sqlite:///{self.folder}/gradebook.db") as gradebook:
             submission = gradebook.find_submission_notebook(LESSON, LESSON, student)
             return {grade.name: grade.auto_score for grade in submission.grades}
 
-    def max_scores(self) -> dict[str, float]:
+    def read_max_scores(self) -> dict[str, float]:
         with Gradebook(f"sqlite:///{self.folder}/gradebook.db") as gradebook:
             return {cell.name: cell.max_score for cell in gradebook.find_notebook(LESSON, LESSON).grade_cells}
 
 
-def nbgrader(folder: Path, *command: str, status: int = 0) -> str:
+def run_nbgrader(folder: Path, *command: str, status: int = 0) -> str:
     """Run one of nbgrader's commands as an instructor does and give its log; fail with it on another exit status."""
     return _run_offline(folder, ["nbgrader", *command], status)
 
 
-def nbgrader_in_turn(folder: Path, *commands: list[str]) -> str:
+def run_nbgrader_in_turn(folder: Path, *commands: list[str]) -> str:
     """Run several one after the other in one process, which imports torch once, and give what all have said."""
     return _run_offline(folder, [sys.executable, nbgrader_commands.__file__, json.dumps(commands)], 0)
 
@@ -87,12 +87,12 @@ def _run_offline(folder: Path, words: list[str], status: int) -> str:
     return log
 
 
-def tear(path: Path) -> None:
+def damage_notebook(path: Path) -> None:
     """Do what happens to notebooks: cells deleted, one copied, a run added that raises."""
     notebook = nbformat.read(path, as_version=4)
     lost = {"setup", "patchify", "check-patchify"}
-    cells = [cell for cell in notebook.cells if grade_id(cell) not in lost]
-    place = next(index for index, cell in enumerate(cells) if grade_id(cell) == "unpatchify")
+    cells = [cell for cell in notebook.cells if read_grade_id(cell) not in lost]
+    place = next(index for index, cell in enumerate(cells) if read_grade_id(cell) == "unpatchify")
     twin = copy.deepcopy(cells[place])
     twin.id = "twin"
     notebook.cells = [*cells[:place], twin, *cells[place:]]
@@ -100,13 +100,13 @@ def tear(path: Path) -> None:
     nbformat.write(notebook, path)
 
 
-def forge(path: Path) -> None:
+def forge_notebook(path: Path) -> None:
     """Write what a cheat writes into a notebook's metadata and its check."""
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
-        if grade_id(cell):
+        if read_grade_id(cell):
             cell.metadata.nbgrader |= {"schema_version": 99, "points": 1000, "locked": False}
-        if grade_id(cell) == "check-patchify":
+        if read_grade_id(cell) == "check-patchify":
             cell.source = "1000.0"
         cell.metadata["tags"] = [f'"{LIVE}']
     notebook.metadata["title"] = LIVE
@@ -115,7 +115,7 @@ def forge(path: Path) -> None:
     nbformat.write(notebook, path)
 
 
-def leave_still(path: Path, html: str) -> None:
+def add_still_picture(path: Path, html: str) -> None:
     """Leave what a kernel leaves in a notebook of a figure with controls, or a cheat in its place."""
     notebook = nbformat.read(path, as_version=4)
     cell = next(cell for cell in notebook.cells if EXPLORE in cell.source)
@@ -124,15 +124,15 @@ def leave_still(path: Path, html: str) -> None:
     nbformat.write(notebook, path)
 
 
-def grade_id(cell: nbformat.NotebookNode) -> str | None:
-    return mark(cell).get("grade_id")
+def read_grade_id(cell: nbformat.NotebookNode) -> str | None:
+    return read_mark(cell).get("grade_id")
 
 
 UNGRADABLE = {"fay": "not JSON", "hal": "not JSON", "joe": "more than 32 MB"}
 STUDENTS = ["ada", "ben", "cleo", "dan", "eve", "gus", "ivy", "kim", "lea", "uma", "éva 🙂"]
 
 
-def files_beside(folder: Path, class_dir: Path) -> None:
+def hand_in_hostile_files(folder: Path, class_dir: Path) -> None:
     """Hand in beside a right notebook, as a cheat: a page, links to what is the instructor's, folders without end."""
     (folder / "proof.html").write_text(LIVE)
     (folder / "timestamp.txt").write_text("9" * 10_000)
@@ -150,9 +150,9 @@ def files_beside(folder: Path, class_dir: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
+def graded_class(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     folder = new_class(tmp_path_factory.mktemp("nbgrader") / "a class of 2025", ROOT).path
-    nbgrader(folder, "generate_assignment", LESSON)
+    run_nbgrader(folder, "generate_assignment", LESSON)
     right = read_model_answers(folder, LESSON)
     answers = {
         "ada": right,
@@ -171,23 +171,23 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
         "éva 🙂": right,
     }
     written = write_submissions(folder, LESSON, answers)
-    tear(written["eve"])
+    damage_notebook(written["eve"])
     written["eve"].rename(written["eve"].with_stem(f"{LESSON} (1)"))
     written["fay"].write_text("<html>not a notebook</html>", encoding="utf-8")
     written["hal"].write_bytes(written["hal"].read_bytes()[:5000])
     with written["joe"].open("a", encoding="utf-8") as file:
         file.write(" " * (60 << 20))
-    forge(written["kim"])
-    leave_still(written["ada"], explore_softmax().picture_html())
+    forge_notebook(written["kim"])
+    add_still_picture(written["ada"], explore_softmax().picture_html())
     forged = base64.b64encode(LIVE.encode()).decode()
-    leave_still(written["kim"], f'<img src="data:image/png;base64,{forged}">')
-    class_files(written["cleo"].parent)
-    files_beside(written["uma"].parent, folder)
+    add_still_picture(written["kim"], f'<img src="data:image/png;base64,{forged}">')
+    write_class_files(written["cleo"].parent)
+    hand_in_hostile_files(written["uma"].parent, folder)
     written["lea"].with_name("timestamp.txt").write_text(LATE)
-    nbgrader(folder, "db", "assignment", "add", LESSON, f"--duedate={DUE}")
+    run_nbgrader(folder, "db", "assignment", "add", LESSON, f"--duedate={DUE}")
     with (folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
         config.write('c.LateSubmissionPlugin.penalty_method = "zero"\n')
-    log = nbgrader_in_turn(folder, ["autograde", LESSON], ["generate_feedback", LESSON], ["export"])
+    log = run_nbgrader_in_turn(folder, ["autograde", LESSON], ["generate_feedback", LESSON], ["export"])
     ungraded_lines = [line.partition("] ")[2] for line in log.splitlines() if "NOT GRADED" in line]
     assert [line.partition(":")[0] for line in ungraded_lines] == list(UNGRADABLE)
     assert "Traceback" not in log
@@ -197,119 +197,120 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
 
 
 @pytest.mark.proof
-def test_what_nbgrader_releases_is_the_course_s_own_student_notebook(graded):
-    released = (graded.folder / "release" / LESSON / f"{LESSON}.ipynb").read_bytes()
+def test_what_nbgrader_releases_is_the_course_s_own_student_notebook(graded_class):
+    released = (graded_class.folder / "release" / LESSON / f"{LESSON}.ipynb").read_bytes()
     assert released.rstrip() == (ROOT / "notebooks" / f"{LESSON}.ipynb").read_bytes().rstrip()
 
 
-def test_right_answers_earn_every_point_that_needs_no_person(graded):
-    worth = graded.max_scores()
-    for name, score in graded.auto_scores("ada").items():
+def test_right_answers_earn_every_point_that_needs_no_person(graded_class):
+    worth = graded_class.read_max_scores()
+    for name, score in graded_class.read_auto_scores("ada").items():
         assert score == (worth[name] if name.startswith("check-") else None), name
 
 
-def test_half_of_the_exercises_earn_their_points(graded):
-    worth = graded.max_scores()
-    earned = {name: score for name, score in graded.auto_scores("ben").items() if score}
+def test_half_of_the_exercises_earn_their_points(graded_class):
+    worth = graded_class.read_max_scores()
+    earned = {name: score for name, score in graded_class.read_auto_scores("ben").items() if score}
     assert earned == {name: worth[name] for name in ("check-patchify", "check-unpatchify")}
 
 
-def test_a_classic_mistake_earns_part_of_the_points_and_is_named(graded):
-    worth, scores = graded.max_scores(), graded.auto_scores("cleo")
+def test_a_classic_mistake_earns_part_of_the_points_and_is_named(graded_class):
+    worth, scores = graded_class.read_max_scores(), graded_class.read_auto_scores("cleo")
     assert 0 < scores["check-patchify"] < worth["check-patchify"]
     assert scores["check-unpatchify"] == worth["check-unpatchify"]
     assert not list(Path("/tmp").glob("attacked-*")), "the class's files that she handed in were used"
     named = re.compile(r'This looks like <em><a href="[^"]+/column-order\.html"[^>]*>column order</a></em>')
-    assert named.search(graded.feedback("cleo"))
-    assert not named.search(graded.feedback("ada"))
+    assert named.search(graded_class.read_feedback("cleo"))
+    assert not named.search(graded_class.read_feedback("ada"))
 
 
-def test_an_untouched_notebook_earns_nothing(graded):
-    assert set(graded.auto_scores("dan").values()) == {0.0}
+def test_an_untouched_notebook_earns_nothing(graded_class):
+    assert set(graded_class.read_auto_scores("dan").values()) == {0.0}
 
 
-def test_a_torn_notebook_is_mended_and_graded(graded):
-    worth, scores = graded.max_scores(), graded.auto_scores("eve")
+def test_a_torn_notebook_is_mended_and_graded(graded_class):
+    worth, scores = graded_class.read_max_scores(), graded_class.read_auto_scores("eve")
     assert scores["check-patchify"] == 0
     assert scores["check-unpatchify"] == worth["check-unpatchify"]
-    cells = graded.notebook("autograded", "eve").cells
-    released = [grade_id(cell) for cell in graded.notebook("release").cells if grade_id(cell)]
-    assert [grade_id(cell) for cell in cells if grade_id(cell)] == released
-    assert CODE_STUB.split("\n")[0] in next(cell.source for cell in cells if grade_id(cell) == "patchify")
+    cells = graded_class.read_notebook("autograded", "eve").cells
+    released = [read_grade_id(cell) for cell in graded_class.read_notebook("release").cells if read_grade_id(cell)]
+    assert [read_grade_id(cell) for cell in cells if read_grade_id(cell)] == released
+    assert CODE_STUB.split("\n")[0] in next(cell.source for cell in cells if read_grade_id(cell) == "patchify")
 
 
-def test_experiments_are_not_run(graded):
-    experiment = graded.notebook("autograded", "eve").cells[-1]
+def test_experiments_are_not_run(graded_class):
+    experiment = graded_class.read_notebook("autograded", "eve").cells[-1]
     assert experiment.source == "1 / 0"
     assert experiment.outputs == []
 
 
-def test_a_loop_that_never_ends_costs_one_exercise_and_is_reported(graded):
-    worth, scores = graded.max_scores(), graded.auto_scores("gus")
+def test_a_loop_that_never_ends_costs_one_exercise_and_is_reported(graded_class):
+    worth, scores = graded_class.read_max_scores(), graded_class.read_auto_scores("gus")
     assert scores["check-fix_patchify"] == 0
     assert scores["check-patchify"] == worth["check-patchify"]
-    assert "within 10 seconds" in graded.feedback("gus")
-    assert "within 10 seconds" not in graded.feedback("ada")
+    assert "within 10 seconds" in graded_class.read_feedback("gus")
+    assert "within 10 seconds" not in graded_class.read_feedback("ada")
 
 
-def test_an_empty_and_a_broken_cell_cost_their_exercises_alone(graded):
-    worth, scores = graded.max_scores(), graded.auto_scores("ivy")
+def test_an_empty_and_a_broken_cell_cost_their_exercises_alone(graded_class):
+    worth, scores = graded_class.read_max_scores(), graded_class.read_auto_scores("ivy")
     assert scores["check-patchify"] == scores["check-unpatchify"] == 0
     assert scores["check-conv_from_linear"] == worth["check-conv_from_linear"]
 
 
-def test_forged_metadata_and_checks_change_nothing(graded):
-    assert graded.auto_scores("kim") == graded.auto_scores("ada")
+def test_forged_metadata_and_checks_change_nothing(graded_class):
+    assert graded_class.read_auto_scores("kim") == graded_class.read_auto_scores("ada")
 
 
-def test_nothing_of_a_student_s_is_live_on_a_page(graded):
-    notebook = nbformat.writes(graded.notebook("autograded", "kim"))
+def test_nothing_of_a_student_s_is_live_on_a_page(graded_class):
+    notebook = nbformat.writes(graded_class.read_notebook("autograded", "kim"))
     assert "attacked" in notebook, "what they wrote is there"
-    assert LIVE not in graded.feedback("kim").replace(escape(LIVE), "")
-    cells = [cell for cell in graded.notebook("autograded", "kim").cells if cell.cell_type != "code"]
+    assert LIVE not in graded_class.read_feedback("kim").replace(escape(LIVE), "")
+    cells = [cell for cell in graded_class.read_notebook("autograded", "kim").cells if cell.cell_type != "code"]
     assert all("<script>" not in cell.source for cell in cells)
 
 
-def test_the_still_picture_of_a_figure_with_controls_is_in_the_feedback(graded):
+def test_the_still_picture_of_a_figure_with_controls_is_in_the_feedback(graded_class):
     shown = {}
     for student in ("ada", "ben", "kim"):
-        cells = graded.notebook("autograded", student).cells
+        cells = graded_class.read_notebook("autograded", student).cells
         shown[student] = next(cell.outputs for cell in cells if EXPLORE in cell.source)
     (still,) = shown["ada"]
     assert list(still.data) == ["image/png"]
-    assert f'src="data:image/png;base64,{still.data["image/png"].strip()}' in graded.feedback("ada")
+    assert f'src="data:image/png;base64,{still.data["image/png"].strip()}' in graded_class.read_feedback("ada")
     assert shown["ben"] == shown["kim"] == []
 
 
-def test_nothing_that_lies_beside_a_notebook_is_copied(graded):
-    assert graded.auto_scores("uma") == graded.auto_scores("ada")
+def test_nothing_that_lies_beside_a_notebook_is_copied(graded_class):
+    assert graded_class.read_auto_scores("uma") == graded_class.read_auto_scores("ada")
     for step in ("autograded", "feedback"):
-        copied = graded.folder / step / "uma" / LESSON
+        copied = graded_class.folder / step / "uma" / LESSON
         names = {path.name for path in copied.rglob("*") if path.is_file()}
         assert names <= {f"{LESSON}.ipynb", f"{LESSON}.html", "timestamp.txt"}, names
-    assert (graded.folder / "submitted" / "uma" / LESSON / "proof.html").is_file()
+    assert (graded_class.folder / "submitted" / "uma" / LESSON / "proof.html").is_file()
 
 
-def test_late_work_costs_what_the_class_says(graded):
-    with Gradebook(f"sqlite:///{graded.folder}/gradebook.db") as gradebook:
+def test_late_work_costs_what_the_class_says(graded_class):
+    with Gradebook(f"sqlite:///{graded_class.folder}/gradebook.db") as gradebook:
         late, in_time = (gradebook.find_submission(LESSON, student) for student in ("lea", "ada"))
         assert late.late_submission_penalty == late.score == in_time.score > 0
         assert not in_time.late_submission_penalty
 
 
-def test_what_is_no_notebook_waits_for_the_instructor(graded):
+def test_what_is_no_notebook_waits_for_the_instructor(graded_class):
     for student, reason in UNGRADABLE.items():
-        assert set(graded.auto_scores(student).values()) == {None}
-        assert f"This notebook could not be graded: it {'has' if student == 'joe' else 'is'}" in graded.feedback(
-            student
+        assert set(graded_class.read_auto_scores(student).values()) == {None}
+        assert (
+            f"This notebook could not be graded: it {'has' if student == 'joe' else 'is'}"
+            in graded_class.read_feedback(student)
         )
-        assert reason in graded.feedback(student)
+        assert reason in graded_class.read_feedback(student)
 
 
 @pytest.mark.parametrize("student", STUDENTS)
-def test_feedback_shows_the_reports_and_no_answer(graded, student):
-    page = graded.feedback(student)
-    assert not any(line in page for line in hidden_lines())
+def test_feedback_shows_the_reports_and_no_answer(graded_class, student):
+    page = graded_class.read_feedback(student)
+    assert not any(line in page for line in list_hidden_lines())
     assert "checks pass" in page or "is not written yet" in page
     assert RUBRIC.strip("*") not in page
     assert "test-cell-edited" not in page, "flags are for graders"
@@ -317,9 +318,9 @@ def test_feedback_shows_the_reports_and_no_answer(graded, student):
 
 
 @needs_chromium
-def test_feedback_opens_with_the_report_on_a_screen_and_on_a_phone(graded):
-    page = graded.folder / "feedback" / "cleo" / LESSON / f"{LESSON}.html"
-    with chromium() as browser:
+def test_feedback_opens_with_the_report_on_a_screen_and_on_a_phone(graded_class):
+    page = graded_class.folder / "feedback" / "cleo" / LESSON / f"{LESSON}.html"
+    with open_browser() as browser:
         for width in (1200, 400):
             opened = browser.new_page(viewport={"width": width, "height": 900})
             opened.goto(page.as_uri())
@@ -333,41 +334,43 @@ def test_feedback_opens_with_the_report_on_a_screen_and_on_a_phone(graded):
             assert opened.locator("a[name=check-fix_patchify]").bounding_box()["y"] < 900
 
 
-def hidden_lines() -> set[str]:
+def list_hidden_lines() -> set[str]:
     """Lines of code of what only grading asks."""
     files = (ROOT / "vit_course" / "exercises").rglob("graded.py")
     lines = {line.strip() for path in files for line in path.read_text("utf-8").splitlines()}
     return {line for line in lines if line.startswith(("def ", "@claims", "expect_", "claims."))}
 
 
-def test_the_export_has_every_student_s_points(graded):
-    with (graded.folder / "grades.csv").open(encoding="utf-8", newline="") as file:
+def test_the_export_has_every_student_s_points(graded_class):
+    with (graded_class.folder / "grades.csv").open(encoding="utf-8", newline="") as file:
         rows = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
-    expected = {student: sum(filter(None, graded.auto_scores(student).values())) for student in rows} | {"lea": 0}
+    expected = {student: sum(filter(None, graded_class.read_auto_scores(student).values())) for student in rows} | {
+        "lea": 0
+    }
     assert rows == pytest.approx(expected)
     assert rows["dan"] == 0 < rows["ben"] < rows["cleo"] < rows["ada"]
 
 
 @pytest.mark.proof
-def test_a_changed_check_grades_its_exercise_again_and_keeps_what_a_person_gave(graded):
+def test_a_changed_check_grades_its_exercise_again_and_keeps_what_a_person_gave(graded_class):
     """Points given by hand survive; a check that refuses the model answer is reported, and costs nobody a point."""
-    with Gradebook(f"sqlite:///{graded.folder}/gradebook.db") as gradebook:
+    with Gradebook(f"sqlite:///{graded_class.folder}/gradebook.db") as gradebook:
         gradebook.find_grade("patches-or-pixels", LESSON, LESSON, "ada").manual_score = 1.5
         gradebook.db.commit()
-    checks = graded.folder / "hidden" / "test_unpatchify.py"
+    checks = graded_class.folder / "hidden" / "test_unpatchify.py"
     with checks.open("a", encoding="utf-8") as file:
         file.write(
             'import pytest\n\n\n@pytest.mark.exercise("unpatchify", points=5)\ndef test_impossible(student):\n'
             '    """It does what nobody can."""\n    assert False\n'
         )
-    before = graded.auto_scores("ada")
-    log = nbgrader(graded.folder, "autograde", LESSON, "--student=ada", "--force")
-    nbgrader(graded.folder, "generate_feedback", LESSON, "--student=ada", "--force")
-    after = graded.auto_scores("ada")
+    before = graded_class.read_auto_scores("ada")
+    log = run_nbgrader(graded_class.folder, "autograde", LESSON, "--student=ada", "--force")
+    run_nbgrader(graded_class.folder, "generate_feedback", LESSON, "--student=ada", "--force")
+    after = graded_class.read_auto_scores("ada")
     assert after == before
     place = r"hidden/test_unpatchify.py:\d+"
     refusal = f"ada: unpatchify, test_impossible: {place}: test_impossible refuses the lesson's model answer"
     assert re.search(refusal, log)
-    assert "It does what nobody can." in graded.feedback("ada")
-    with Gradebook(f"sqlite:///{graded.folder}/gradebook.db") as gradebook:
+    assert "It does what nobody can." in graded_class.read_feedback("ada")
+    with Gradebook(f"sqlite:///{graded_class.folder}/gradebook.db") as gradebook:
         assert gradebook.find_grade("patches-or-pixels", LESSON, LESSON, "ada").score == 1.5

@@ -16,9 +16,19 @@ from typer.testing import CliRunner
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from exercise_kit.nbgrader.page_head import TOLD
-from tests.e2e.button import click
-from tests.e2e.submissions import HONEST, KINDS, LESSON, OTHERWISE_GRADED, SCRIPTS, UNGRADABLE, hand_in, mark, place_of
-from tests.e2e.test_nbgrader import PATCHIFY_BY_COLUMNS, ROOT, nbgrader
+from tests.e2e.button import click_button
+from tests.e2e.submissions import (
+    HONEST,
+    KINDS,
+    LESSON,
+    OTHERWISE_GRADED,
+    SCRIPTS,
+    UNGRADABLE,
+    find_place_of_cell,
+    read_mark,
+    replace_notebook,
+)
+from tests.e2e.test_nbgrader import PATCHIFY_BY_COLUMNS, ROOT, run_nbgrader
 from vit_course.cli import app
 
 pytestmark = pytest.mark.proof
@@ -49,32 +59,32 @@ class BothRoads:
     results: dict[str, dict[str, Any]]
     handed_in: dict[str, dict[str, bytes]]
 
-    def by_command(self, student: str) -> Row:
+    def read_row_of_command(self, student: str) -> Row:
         result = self.results[student]
         scores = {each["name"]: each["score"] for each in result["exercises"]}
         points = tuple(scores.get(name.removeprefix("check-")) for name in CHECKS)
         return Row(points, result["reason"] or "", ", ".join(result["flags"]))
 
-    def by_nbgrader(self, student: str) -> Row:
-        return row_of(student, self.gradebook(student), self.log)
+    def read_row_of_nbgrader(self, student: str) -> Row:
+        return make_row(student, self.read_gradebook(student), self.log)
 
-    def gradebook(self, student: str, file: str = "gradebook.db") -> dict[str, float | None]:
+    def read_gradebook(self, student: str, file: str = "gradebook.db") -> dict[str, float | None]:
         with Gradebook(f"sqlite:///{self.folder}/{file}") as gradebook:
             grades = gradebook.find_submission_notebook(LESSON, LESSON, student).grades
             return {grade.name: grade.auto_score for grade in grades}
 
     def read_autograded_cells(self, student: str) -> list[dict[str, Any]]:
-        cells: list[dict[str, Any]] = self._page(student)["cells"]
+        cells: list[dict[str, Any]] = self._read_autograded(student)["cells"]
         return cells
 
     def read_reason(self, student: str) -> str:
-        return str(self._page(student)["metadata"][TOLD])
+        return str(self._read_autograded(student)["metadata"][TOLD])
 
-    def _page(self, student: str) -> Any:
+    def _read_autograded(self, student: str) -> Any:
         return json.loads((self.folder / "autograded" / student / LESSON / f"{LESSON}.ipynb").read_text("utf-8"))
 
 
-def row_of(student: str, grades: dict[str, float | None], log: str) -> Row:
+def make_row(student: str, grades: dict[str, float | None], log: str) -> Row:
     """The points from a gradebook, the rest from nbgrader's log."""
     said = (line.partition("] ")[2] for line in log.splitlines() if re.search(r"(WARNING|ERROR)\]", line))
     lines = [line.removeprefix(f"{student}: ") for line in said if line.startswith(f"{student}: ")]
@@ -84,27 +94,27 @@ def row_of(student: str, grades: dict[str, float | None], log: str) -> Row:
     return Row(points, "; ".join(reasons), "; ".join(flags))
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def read_files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes()[: 1 << 20] for path in folder.iterdir() if path.is_file()}
 
 
-def short_lesson(folder: Path) -> None:
+def shorten_lesson(folder: Path) -> None:
     """The lesson's first two exercises and its question, so that seventy notebooks are graded in seconds."""
     path = folder / "source" / LESSON / f"{LESSON}.ipynb"
     notebook = json.loads(path.read_text("utf-8"))
-    notebook["cells"] = notebook["cells"][: place_of(notebook, "check-unpatchify") + 1]
+    notebook["cells"] = notebook["cells"][: find_place_of_cell(notebook, "check-unpatchify") + 1]
     path.write_text(json.dumps(notebook), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def roads(tmp_path_factory: pytest.TempPathFactory) -> BothRoads:
+def both_roads(tmp_path_factory: pytest.TempPathFactory) -> BothRoads:
     folder = new_class(tmp_path_factory.mktemp("roads") / "class", ROOT).path
-    short_lesson(folder)
-    nbgrader(folder, "generate_assignment", LESSON)
+    shorten_lesson(folder)
+    run_nbgrader(folder, "generate_assignment", LESSON)
     shutil.copyfile(folder / "gradebook.db", folder / "button.db")
     answers = read_model_answers(folder, LESSON) | {"patchify": PATCHIFY_BY_COLUMNS, "patches-or-pixels": QUESTION}
     for student, path in write_submissions(folder, LESSON, dict.fromkeys(KINDS, answers)).items():
-        hand_in(path, KINDS[student])
+        replace_notebook(path, KINDS[student])
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         gradebook.add_student("absent", first_name="Ada", last_name="Away")
     saved = (folder / "submitted" / "as-saved" / LESSON / f"{LESSON}.ipynb").read_bytes()
@@ -114,8 +124,8 @@ def roads(tmp_path_factory: pytest.TempPathFactory) -> BothRoads:
         path.write_bytes(saved)
     (folder / "submitted" / "unreadable" / "work.ipynb").write_text("{}")
     shutil.copy(ROOT / "notebooks" / "00_start.ipynb", folder / "submitted" / "other")
-    before = {student: contents(folder / "submitted" / student / LESSON) for student in KINDS}
-    log = nbgrader(folder, "autograde", LESSON)
+    before = {student: read_files(folder / "submitted" / student / LESSON) for student in KINDS}
+    log = run_nbgrader(folder, "autograde", LESSON)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         paths = [f"submitted/{student}" for student in (*KINDS, *MISPLACED)]
@@ -126,9 +136,9 @@ def roads(tmp_path_factory: pytest.TempPathFactory) -> BothRoads:
     return BothRoads(folder, log, {result["student"]: result for result in results}, before)
 
 
-def test_both_roads_give_the_same_points_reason_and_flags(roads: BothRoads) -> None:
-    by_command = {student: roads.by_command(student) for student in KINDS}
-    by_nbgrader = {student: roads.by_nbgrader(student) for student in KINDS}
+def test_both_roads_give_the_same_points_reason_and_flags(both_roads: BothRoads) -> None:
+    by_command = {student: both_roads.read_row_of_command(student) for student in KINDS}
+    by_nbgrader = {student: both_roads.read_row_of_nbgrader(student) for student in KINDS}
     assert by_nbgrader == by_command
     for student, row in by_command.items():
         kind = KINDS[student]
@@ -136,18 +146,19 @@ def test_both_roads_give_the_same_points_reason_and_flags(roads: BothRoads) -> N
         assert bool(kind.reason) == bool(row.reason), (student, row)
         assert row.flags == ", ".join(kind.flags), student
         assert (row.points == (None, None)) == (student in UNGRADABLE), (student, row)
-        assert (roads.results[student]["status"] == "graded") == (student not in UNGRADABLE)
+        assert (both_roads.results[student]["status"] == "graded") == (student not in UNGRADABLE)
 
 
-def test_formgrader_s_button_gives_the_same_without_a_traceback(roads: BothRoads, tmp_path: Path) -> None:
+def test_formgrader_s_button_gives_the_same_without_a_traceback(both_roads: BothRoads, tmp_path: Path) -> None:
     """Every third kind, into a gradebook and a folder of its own; no judge's result is new."""
     students = list(KINDS)[::3]
-    settings = {"db_url": f"sqlite:///{roads.folder}/button.db", "autograded_directory": "by_button"}
-    answers = click(roads.folder, "autograde", LESSON, students, tmp_path / "answers.json", **settings)
+    settings = {"db_url": f"sqlite:///{both_roads.folder}/button.db", "autograded_directory": "by_button"}
+    answers = click_button(both_roads.folder, "autograde", LESSON, students, tmp_path / "answers.json", **settings)
     by_button = {
-        student: row_of(student, roads.gradebook(student, "button.db"), answers[student]["log"]) for student in students
+        student: make_row(student, both_roads.read_gradebook(student, "button.db"), answers[student]["log"])
+        for student in students
     }
-    assert by_button == {student: roads.by_command(student) for student in students}
+    assert by_button == {student: both_roads.read_row_of_command(student) for student in students}
     for student, answer in answers.items():
         assert answer.keys() == {"success", "log"}, student
         assert answer["success"], student
@@ -155,21 +166,21 @@ def test_formgrader_s_button_gives_the_same_without_a_traceback(roads: BothRoads
 
 
 @pytest.mark.parametrize("student", HONEST | SCRIPTS)
-def test_an_honest_notebook_gets_its_points_whatever_became_of_it(roads: BothRoads, student: str) -> None:
-    first, second = roads.by_nbgrader("as-saved").points
+def test_an_honest_notebook_gets_its_points_whatever_became_of_it(both_roads: BothRoads, student: str) -> None:
+    first, second = both_roads.read_row_of_nbgrader("as-saved").points
     assert 0 < first < 8
     assert second == 5
-    assert roads.by_nbgrader(student).points == (first, second)
+    assert both_roads.read_row_of_nbgrader(student).points == (first, second)
 
 
-def test_no_traceback_is_shown_and_nobody_is_left_out(roads: BothRoads) -> None:
-    assert "Traceback" not in roads.log
-    assert "There was an error processing" not in roads.log
-    assert {path.name for path in (roads.folder / "autograded").iterdir()} == set(KINDS)
+def test_no_traceback_is_shown_and_nobody_is_left_out(both_roads: BothRoads) -> None:
+    assert "Traceback" not in both_roads.log
+    assert "There was an error processing" not in both_roads.log
+    assert {path.name for path in (both_roads.folder / "autograded").iterdir()} == set(KINDS)
 
 
-def test_one_table_at_the_end_has_everybody(roads: BothRoads) -> None:
-    table = "\n".join(line.strip() for line in roads.log.partition("the class in one table\n")[2].splitlines())
+def test_one_table_at_the_end_has_everybody(both_roads: BothRoads) -> None:
+    table = "\n".join(line.strip() for line in both_roads.log.partition("the class in one table\n")[2].splitlines())
     for student in KINDS:
         (line,) = [line for line in table.splitlines() if line.startswith(f"{student}  ")]
         assert ("  not graded  " in line) == (student in UNGRADABLE), line
@@ -180,23 +191,26 @@ def test_one_table_at_the_end_has_everybody(roads: BothRoads) -> None:
 
 
 @pytest.mark.parametrize(("student", "place"), [*MISPLACED.items(), ("unreadable", "work.ipynb")])
-def test_the_table_names_what_the_command_alone_grades(roads: BothRoads, student: str, place: str) -> None:
+def test_the_table_names_what_the_command_alone_grades(both_roads: BothRoads, student: str, place: str) -> None:
     """nbgrader knows work by its folder; term.md says that the two differ here."""
-    assert student not in MISPLACED or roads.by_command(student).points == roads.by_command("as-saved").points
-    words = " ".join(roads.log.split())
+    assert (
+        student not in MISPLACED
+        or both_roads.read_row_of_command(student).points == both_roads.read_row_of_command("as-saved").points
+    )
+    words = " ".join(both_roads.log.split())
     wrong = f"{student}/{place} lies in the wrong place: it belongs in {student}/{LESSON}/"
     assert f"{student} missing {wrong}" in words
 
 
-def test_what_was_handed_in_is_still_there(roads: BothRoads) -> None:
+def test_what_was_handed_in_is_still_there(both_roads: BothRoads) -> None:
     for student in set(KINDS) - {"second-download"}:  # nbgrader knows a lesson by its file's name
-        assert contents(roads.folder / "submitted" / student / LESSON) == roads.handed_in[student], student
+        assert read_files(both_roads.folder / "submitted" / student / LESSON) == both_roads.handed_in[student], student
 
 
 @pytest.mark.parametrize("student", sorted({**HONEST, **OTHERWISE_GRADED}))
-def test_pages_show_every_answer_and_each_mark_once(roads: BothRoads, student: str) -> None:
-    cells = roads.read_autograded_cells(student)
-    names = [mark(cell)["grade_id"] for cell in cells if mark(cell)]
+def test_pages_show_every_answer_and_each_mark_once(both_roads: BothRoads, student: str) -> None:
+    cells = both_roads.read_autograded_cells(student)
+    names = [read_mark(cell)["grade_id"] for cell in cells if read_mark(cell)]
     assert len(names) == len(set(names)), "every mark once"
     shown = json.dumps(cells)
     if student not in ("broken-in-one-cell", "untouched"):
@@ -204,22 +218,22 @@ def test_pages_show_every_answer_and_each_mark_once(roads: BothRoads, student: s
     assert ("50 176" in shown) == ("in-one-cell" not in student)
 
 
-def test_one_student_again_and_a_zero_where_the_class_wants_it(roads: BothRoads) -> None:
+def test_one_student_again_and_a_zero_where_the_class_wants_it(both_roads: BothRoads) -> None:
     """Runs last: the configuration's line gives no points for a file that cannot be graded, and says why."""
     ungradable = [student for student in UNGRADABLE if student.endswith("-file")]
     for student in ungradable:
-        assert set(roads.gradebook(student).values()) == {None}
-        assert roads.read_reason(student).startswith("This notebook could not be graded: ")
-    before = roads.gradebook("renamed-file")
-    with (roads.folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
+        assert set(both_roads.read_gradebook(student).values()) == {None}
+        assert both_roads.read_reason(student).startswith("This notebook could not be graded: ")
+    before = both_roads.read_gradebook("renamed-file")
+    with (both_roads.folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
         config.write('c.SaveGrades.ungraded = "zero"\n')
-    log = nbgrader(roads.folder, "autograde", LESSON, f"--student={PAGES}", "--force")
-    nbgrader(roads.folder, "generate_feedback", LESSON, f"--student={PAGES}")
-    assert roads.gradebook("renamed-file") == before
+    log = run_nbgrader(both_roads.folder, "autograde", LESSON, f"--student={PAGES}", "--force")
+    run_nbgrader(both_roads.folder, "generate_feedback", LESSON, f"--student={PAGES}")
+    assert both_roads.read_gradebook("renamed-file") == before
     assert f"1 graded, {len(ungradable)} not graded, 0 missing" in log
     for student in ungradable:
-        assert set(roads.gradebook(student).values()) == {0.0}
-        page = (roads.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
+        assert set(both_roads.read_gradebook(student).values()) == {0.0}
+        page = (both_roads.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
         assert page.count("This notebook could not be graded: ") == 1
         assert "Not graded, no points: " in page
         assert str(KINDS[student].reason) in page

@@ -51,7 +51,7 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shell, dict[str, str]]:
+def followed_guide(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shell, dict[str, str]]:
     """The guide, followed to the word: a shell in its class folder, and what each command said."""
     clone = tmp_path_factory.mktemp("guide") / "clone"
     clone.mkdir()
@@ -62,25 +62,25 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shell, dict[str,
         elif language == "toml":
             (shell.folder / "class.toml").write_text(content)
         elif language == "text":
-            assert unseen(content, output) == []
+            assert find_unseen(content, output) == []
         for command in commands.splitlines():
             said[command.strip()] = output = shell.run(command.strip())
     return shell, said
 
 
-def unseen(text: str, output: str) -> list[str]:
+def find_unseen(text: str, output: str) -> list[str]:
     """The lines of a block of the guide that a command's output does not have."""
-    return Block("", "", tuple(text.splitlines())).unseen(output)
+    return Block("", "", tuple(text.splitlines())).find_unseen_lines(output)
 
 
-def test_the_skeleton_is_proven_as_it_is(followed) -> None:
-    _, said = followed
+def test_the_skeleton_is_proven_as_it_is(followed_guide) -> None:
+    _, said = followed_guide
     assert "count_tokens: the lesson's answer passes, and its 3 known mistakes are caught" in said["vit-course build"]
     assert "4 of 4" in said[f"vit-course grade source/{LESSON}"]
 
 
-def test_grading_names_the_mistake_and_the_report_tells_of_it(followed) -> None:
-    shell, said = followed
+def test_grading_names_the_mistake_and_the_report_tells_of_it(followed_guide) -> None:
+    shell, said = followed_guide
     graded = said["vit-course grade submitted"]
     assert re.search(rf"ada\s+{LESSON}\s+4 of 4", graded)
     assert re.search(rf"bob\s+{LESSON}\s+1 of 4\s+count_tokens: square image", graded)
@@ -91,8 +91,8 @@ def test_grading_names_the_mistake_and_the_report_tells_of_it(followed) -> None:
     assert scores == {"ada": 4, "bob": 1}
 
 
-def test_students_get_the_public_part_and_no_answer(followed, tmp_path: Path) -> None:
-    shell, _ = followed
+def test_students_get_the_public_part_and_no_answer(followed_guide, tmp_path: Path) -> None:
+    shell, _ = followed_guide
     students = shell.folder.parent / "vit-students"
     wheel = next(students.glob("vit_course-*+class.*.whl"))
     names = zipfile.ZipFile(wheel).namelist()
@@ -114,13 +114,13 @@ def test_students_get_the_public_part_and_no_answer(followed, tmp_path: Path) ->
     assert "*square image*" in done.stdout, done.stdout + done.stderr
 
 
-def test_a_rehearsal_gets_the_grades_that_it_has_to(followed) -> None:
-    _, said = followed
+def test_a_rehearsal_gets_the_grades_that_it_has_to(followed_guide) -> None:
+    _, said = followed_guide
     assert "The grades of 4 submissions are what they have to be" in said["vit-course simulate ../rehearsal --check"]
 
 
-def test_our_lessons_are_as_the_class_wants_them(followed) -> None:
-    shell, said = followed
+def test_our_lessons_are_as_the_class_wants_them(followed_guide) -> None:
+    shell, said = followed_guide
     assert "patchify_again" in said["vit-course build"]
     whole = r"patchify_again: (\d+) of \1 checks pass, (\S+) of \2 points"
     assert re.search(whole, said["vit-course grade source/51_patchify_again"])
@@ -142,8 +142,8 @@ def test_our_lessons_are_as_the_class_wants_them(followed) -> None:
     assert re.search(r"^patchify: .*, 5 of 5 points", graded, re.MULTILINE)
 
 
-def test_a_lesson_that_the_class_leaves_out_is_neither_released_nor_simulated(followed) -> None:
-    shell, said = followed
+def test_a_lesson_that_the_class_leaves_out_is_neither_released_nor_simulated(followed_guide) -> None:
+    shell, said = followed_guide
     assert "removed source/10_modern/10_modern.ipynb: class.toml leaves it out" in said["vit-course build"]
     assert not (shell.folder / "source" / "10_modern").exists()
     shell.run("vit-course release ../vit-later")
@@ -157,9 +157,9 @@ def test_a_lesson_that_the_class_leaves_out_is_neither_released_nor_simulated(fo
 
 
 @pytest.fixture
-def broken(followed) -> Shell:
+def breakable_class(followed_guide) -> Shell:
     """The class, whose files a test may break; afterward they are whole again."""
-    shell, _ = followed
+    shell, _ = followed_guide
     kept = {name: (shell.folder / name).with_name(f".kept-{name}") for name in ("exercises", "lessons", "hidden")}
     for name, copy in kept.items():
         shutil.copytree(shell.folder / name, copy)
@@ -171,7 +171,7 @@ def broken(followed) -> Shell:
         copy.rename(shell.folder / name)
 
 
-def change(path: Path, old: str, new: str) -> None:
+def replace_in_file(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
@@ -191,17 +191,19 @@ def change(path: Path, old: str, new: str) -> None:
     ],
     ids=["hidden", "public", "answer"],
 )
-def test_an_error_in_it_costs_nobody_a_point_and_the_rest_is_graded(broken: Shell, file, old, new, message) -> None:
+def test_an_error_in_it_costs_nobody_a_point_and_the_rest_is_graded(
+    breakable_class: Shell, file, old, new, message
+) -> None:
     if not old:
-        (broken.folder / file).write_text(new)
+        (breakable_class.folder / file).write_text(new)
     elif old == "AFTER":
-        (broken.folder / file).write_text((broken.folder / file).read_text() + "\n\nnothing\n")
+        (breakable_class.folder / file).write_text((breakable_class.folder / file).read_text() + "\n\nnothing\n")
     else:
-        change(broken.folder / file, old, new)
-    said = broken.run("vit-course grade submitted --json graded.json", status=1)
+        replace_in_file(breakable_class.folder / file, old, new)
+    said = breakable_class.run("vit-course grade submitted --json graded.json", status=1)
     graded = {
         (each["student"], each["assignment"]): each
-        for each in json.loads((broken.folder / "graded.json").read_text())["submissions"]
+        for each in json.loads((breakable_class.folder / "graded.json").read_text())["submissions"]
     }
     assert graded["ada", "01_patchify"]["score"] == graded["ada", "01_patchify"]["max_score"]
     assert graded["ada", LESSON]["status"] == "graded"
@@ -210,45 +212,45 @@ def test_an_error_in_it_costs_nobody_a_point_and_the_rest_is_graded(broken: Shel
 
 
 @pytest.mark.parametrize("by", ["import nowhere\n", "nowhere("], ids=["imported", "run"])
-def test_nbgrader_lets_a_broken_exercise_wait_for_a_person(broken: Shell, by: str) -> None:
-    file = broken.folder / "exercises" / "count_tokens.py"
+def test_nbgrader_lets_a_broken_exercise_wait_for_a_person(breakable_class: Shell, by: str) -> None:
+    file = breakable_class.folder / "exercises" / "count_tokens.py"
     whole = file.read_text()
     file.write_text(whole.replace("probe.sizes(", by) if by == "nowhere(" else f"{whole}{by}")
-    said = broken.run(f"nbgrader autograde {LESSON} --force", shows_code=True)
+    said = breakable_class.run(f"nbgrader autograde {LESSON} --force", shows_code=True)
     assert re.search(r"exercises/count_tokens.py.*\d+", said)
-    with Gradebook(f"sqlite:///{broken.folder}/gradebook.db") as gradebook:
+    with Gradebook(f"sqlite:///{breakable_class.folder}/gradebook.db") as gradebook:
         notebooks = [each for one in gradebook.assignment_submissions(LESSON) for each in one.notebooks]
         grades = [(each.auto_score, each.needs_manual_grade) for notebook in notebooks for each in notebook.grades]
     assert grades == [(None, True), (None, True)]
     waits = re.search(r"0 graded, 0 not graded, 0 missing, 2 wait for (exercises/count_tokens.py:\d+)\n", said)
     assert waits, said
     assert re.search(r"ada\s+– of 4", said)
-    again = broken.run("vit-course grade submitted", status=1, shows_code=True)
+    again = breakable_class.run("vit-course grade submitted", status=1, shows_code=True)
     ((_, text, _),) = _BLOCK.findall(IN_TROUBLE)
-    assert unseen(re.sub(r"exercises/\S+", waits[1], text), again) == []
-    broken.run(f"nbgrader generate_feedback {LESSON} --force")
-    page = (broken.folder / "feedback" / "ada" / LESSON / f"{LESSON}.html").read_text("utf-8")
+    assert find_unseen(re.sub(r"exercises/\S+", waits[1], text), again) == []
+    breakable_class.run(f"nbgrader generate_feedback {LESSON} --force")
+    page = (breakable_class.folder / "feedback" / "ada" / LESSON / f"{LESSON}.html").read_text("utf-8")
     assert "count_tokens: not graded yet, – of 4 points" in page
     file.write_text(whole)
-    assert re.search(r"bob\s+1 of 4", broken.run(f"nbgrader autograde {LESSON}")), "without --force"
+    assert re.search(r"bob\s+1 of 4", breakable_class.run(f"nbgrader autograde {LESSON}")), "without --force"
 
 
-def test_an_error_in_a_hidden_file_of_the_course_stops_its_exercises_alone(broken: Shell) -> None:
-    (broken.folder / "hidden" / "test_unpatchify.py").write_text("def test_it(student)\n")
-    said = broken.run("vit-course grade submitted --json graded.json", status=1)
+def test_an_error_in_a_hidden_file_of_the_course_stops_its_exercises_alone(breakable_class: Shell) -> None:
+    (breakable_class.folder / "hidden" / "test_unpatchify.py").write_text("def test_it(student)\n")
+    said = breakable_class.run("vit-course grade submitted --json graded.json", status=1)
     assert re.search(r"ada\s+01_patchify\s+13 of 13, – of 5 ", said)
     assert re.search(r"2 of 3 graded, 1 waits for hidden/test_unpatchify.py:\d+\n", said)
     (unpatchify,) = (
         exercise
-        for each in json.loads((broken.folder / "graded.json").read_text())["submissions"]
+        for each in json.loads((breakable_class.folder / "graded.json").read_text())["submissions"]
         for exercise in each["exercises"]
         if exercise["name"] == "unpatchify"
     )
     assert (unpatchify["score"], unpatchify["checks"]) == (0.0, [])
 
 
-def test_a_folder_that_is_handed_in_as_a_class_is_not_taken_for_one(followed, tmp_path: Path) -> None:
-    shell, _ = followed
+def test_a_folder_that_is_handed_in_as_a_class_is_not_taken_for_one(followed_guide, tmp_path: Path) -> None:
+    shell, _ = followed_guide
     there = Shell(tmp_path)
     for name in ("hidden", "exercises", "submitted/eve/01_patchify"):
         (tmp_path / name).mkdir(parents=True)

@@ -20,8 +20,8 @@ from exercise_kit.authoring.lesson import Role, read_lesson
 from exercise_kit.authoring.lint import split_regions
 from exercise_kit.authoring.release import MARKER, ReleaseError, as_zip, release
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
-from tests.bare_python import bare_python, outside
-from tests.e2e.submissions import mark
+from tests.bare_python import isolate_environment, make_bare_python
+from tests.e2e.submissions import read_mark
 from vit_course.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -29,19 +29,19 @@ LESSON = "00_start"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def built_release(tmp_path_factory):
     return release(tmp_path_factory.mktemp("release") / "for students", ROOT)
 
 
 @pytest.fixture
-def again(made, monkeypatch):
+def release_again(built_release, monkeypatch):
     """Releases the same course, with the wheel that is built."""
-    wheel = next(made.path.glob("*.whl"))
+    wheel = next(built_release.path.glob("*.whl"))
     monkeypatch.setattr(releasing, "build_wheel", lambda root, folder, settings: wheel)
     return lambda directory: release(directory, ROOT)
 
 
-def texts_in(folder):
+def iterate_texts(folder):
     """Every text of a release by its name, those in the wheel too; of a notebook, all that its cells say."""
     for path in sorted(each for each in folder.rglob("*") if each.is_file()):
         if path.suffix == ".whl":
@@ -55,7 +55,7 @@ def texts_in(folder):
             yield path.name, path.read_text(encoding="utf-8")
 
 
-def answers():
+def list_answers():
     """The lines of the exercises' answers, and the texts of questions' model answers, that stand nowhere else."""
     code, prose, given = set(), set(), set()
     for path in sorted((ROOT / SOURCES).glob("*.py")):
@@ -74,37 +74,39 @@ def read_functions(text):
     return {ast.unparse(node) for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)}
 
 
-def test_it_holds_what_its_readme_says_and_nothing_else(made):
-    names = sorted(path.relative_to(made.path).as_posix() for path in made.path.rglob("*") if path.is_file())
+def test_it_holds_what_its_readme_says_and_nothing_else(built_release):
+    names = sorted(
+        path.relative_to(built_release.path).as_posix() for path in built_release.path.rglob("*") if path.is_file()
+    )
     notebooks = [f"notebooks/{path.name}" for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
-    wheel = next(made.path.glob("*.whl")).name
+    wheel = next(built_release.path.glob("*.whl")).name
     beside = [each for each in names if each.startswith(("docs/", "benchmarks/results/", "figures/"))]
     files = [MARKER, "AGENTS.md", "LICENSE", "README.md", "cheat_sheet.html", wheel, *notebooks, *beside]
     assert names == sorted(files)
-    readme = (made.path / "README.md").read_text(encoding="utf-8")
+    readme = (built_release.path / "README.md").read_text(encoding="utf-8")
     assert all(f"`{name}`" in readme for name in ("AGENTS.md", "LICENSE", "cheat_sheet.html", "notebooks/", wheel))
     assert "no solutions here, no hidden checks" in readme
-    assert "$" not in readme + (made.path / "AGENTS.md").read_text(encoding="utf-8")
+    assert "$" not in readme + (built_release.path / "AGENTS.md").read_text(encoding="utf-8")
 
 
-def test_it_holds_what_its_notebooks_and_notes_point_to(made):
-    names = {path.relative_to(made.path).as_posix() for path in made.path.rglob("*")}
-    text = "\n".join(path.read_text("utf-8") for path in (made.path / "notebooks").glob("*.ipynb"))
+def test_it_holds_what_its_notebooks_and_notes_point_to(built_release):
+    names = {path.relative_to(built_release.path).as_posix() for path in built_release.path.rglob("*")}
+    text = "\n".join(path.read_text("utf-8") for path in (built_release.path / "notebooks").glob("*.ipynb"))
     results = set(re.findall(r"benchmarks/results/[\w/]+\.json", text))
     notes = {f"docs/site/notes/{each}.md" for each in re.findall(r"/notes/([\w-]+)\.html", text)}
     assert len(results) > 5
     assert len(notes) > 20
     assert results | notes <= names
-    for note in map(made.path.joinpath, notes):
+    for note in map(built_release.path.joinpath, notes):
         links = re.findall(r"\]\((\.[^)\s#]+)", note.read_text("utf-8"))
         assert [link for link in links if not (note.parent / link).exists()] == []
 
 
-def test_no_answer_is_in_the_notebooks_and_pages(made):
-    code, prose = answers()
+def test_no_answer_is_in_the_notebooks_and_pages(built_release):
+    code, prose = list_answers()
     assert len(code) > 200
     assert len(prose) > 50
-    for name, text in texts_in(made.path):
+    for name, text in iterate_texts(built_release.path):
         if name.endswith((".ipynb", ".md")):
             assert not (code | prose) & {line.strip() for line in text.split("\n")}, name
             assert "BEGIN SOLUTION" not in text, name
@@ -112,8 +114,8 @@ def test_no_answer_is_in_the_notebooks_and_pages(made):
 
 
 @pytest.mark.proof
-def test_no_model_answer_hidden_check_or_right_variant_is_in_the_wheel(made):
-    _, prose = answers()
+def test_no_model_answer_hidden_check_or_right_variant_is_in_the_wheel(built_release):
+    _, prose = list_answers()
     course = ROOT / "vit_course"
     hidden = {
         function
@@ -122,7 +124,7 @@ def test_no_model_answer_hidden_check_or_right_variant_is_in_the_wheel(made):
         if function.count("\n") > 1
     }
     assert len(hidden) > 50
-    for name, text in texts_in(made.path):
+    for name, text in iterate_texts(built_release.path):
         assert not {"hidden", "solutions", "staff", "tests", "graded.py"} & set(Path(name).parts), name
         assert not prose & {line.strip() for line in text.split("\n")}, name
         if name.endswith(".py"):
@@ -130,8 +132,8 @@ def test_no_model_answer_hidden_check_or_right_variant_is_in_the_wheel(made):
 
 
 @pytest.mark.proof
-def test_a_lesson_runs_from_it_in_an_empty_folder_with_nothing_else(made, tmp_path, monkeypatch):
-    python = bare_python(tmp_path / "env")
+def test_a_lesson_runs_from_it_in_an_empty_folder_with_nothing_else(built_release, tmp_path, monkeypatch):
+    python = make_bare_python(tmp_path / "env")
     spec = tmp_path / "kernels" / "students"
     spec.mkdir(parents=True)
     argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -140,38 +142,38 @@ def test_a_lesson_runs_from_it_in_an_empty_folder_with_nothing_else(made, tmp_pa
     monkeypatch.delenv("PYTHONPATH", raising=False)
     folder = tmp_path / "empty"
     folder.mkdir()
-    for name in (next(made.path.glob("*.whl")).name, f"notebooks/{LESSON}.ipynb"):
-        (folder / Path(name).name).write_bytes((made.path / name).read_bytes())
+    for name in (next(built_release.path.glob("*.whl")).name, f"notebooks/{LESSON}.ipynb"):
+        (folder / Path(name).name).write_bytes((built_release.path / name).read_bytes())
     notebook = nbformat.read(folder / f"{LESSON}.ipynb", as_version=4)
     solution = nbformat.read(ROOT / "solutions" / f"{LESSON}.ipynb", as_version=4)
     written = {cell.id: cell.source for cell in solution.cells}
     for cell in notebook.cells:
-        if mark(cell).get("solution") and cell.cell_type == "code":
+        if read_mark(cell).get("solution") and cell.cell_type == "code":
             cell.source = written[cell.id]
     notebook.cells.append(nbformat.v4.new_code_cell("import vit_course\nvit_course.__file__"))
     client = NotebookClient(notebook, kernel_name="students", resources={"metadata": {"path": str(folder)}})
-    client.execute(env=outside(dict(os.environ)))
-    graded = [cell for cell in notebook.cells if cell.cell_type == "code" and "points" in mark(cell)]
+    client.execute(env=isolate_environment(dict(os.environ)))
+    graded = [cell for cell in notebook.cells if cell.cell_type == "code" and "points" in read_mark(cell)]
     earned = [float(cell.outputs[0].data["text/plain"]) for cell in graded]
     assert earned == [cell.metadata.nbgrader.points for cell in graded]
     assert earned
     assert str(tmp_path / "env") in notebook.cells[-1].outputs[0].data["text/plain"]
 
 
-def test_a_folder_in_use_is_refused_and_left_alone(tmp_path, again):
+def test_a_folder_in_use_is_refused_and_left_alone(tmp_path, release_again):
     mine = tmp_path / "thesis.txt"
     mine.write_text("mine", encoding="utf-8")
     with pytest.raises(ReleaseError, match="is not empty and no earlier release"):
-        again(tmp_path)
+        release_again(tmp_path)
     with pytest.raises(ReleaseError, match="is not a folder"):
-        again(mine)
+        release_again(mine)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
     assert mine.read_text(encoding="utf-8") == "mine"
 
 
-def test_a_release_made_again_loses_nothing_of_anyones(tmp_path, again):
-    first = again(tmp_path / "out")
-    assert again(first.path) == first
+def test_a_release_made_again_loses_nothing_of_anyones(tmp_path, release_again):
+    first = release_again(tmp_path / "out")
+    assert release_again(first.path) == first
     marker = first.path / MARKER
     digests = json.loads(marker.read_text(encoding="utf-8"))
     of_old, changed = first.path / "old.txt", first.path / "gone but changed.txt"
@@ -184,7 +186,7 @@ def test_a_release_made_again_loses_nothing_of_anyones(tmp_path, again):
     notebook = first.path / "notebooks" / f"{LESSON}.ipynb"
     released = notebook.read_bytes()
     notebook.write_text("worked in", encoding="utf-8")
-    second = again(first.path)
+    second = release_again(first.path)
     assert [path.name for path in second.put_aside] == [f"{LESSON}.before.ipynb"]
     assert second.put_aside[0].read_text(encoding="utf-8") == "worked in"
     assert notebook.read_bytes() == released
@@ -193,11 +195,11 @@ def test_a_release_made_again_loses_nothing_of_anyones(tmp_path, again):
     assert changed.exists()
     assert (tmp_path / "outside.txt").exists()
     notebook.write_text("worked in once more", encoding="utf-8")
-    assert [path.name for path in again(first.path).put_aside] == [f"{LESSON}.before-1.ipynb"]
+    assert [path.name for path in release_again(first.path).put_aside] == [f"{LESSON}.before-1.ipynb"]
 
 
-def test_one_file_of_it_has_the_same_bytes_each_time_and_replaces_nothing_else(tmp_path, again):
-    made = again(tmp_path / "out")
+def test_one_file_of_it_has_the_same_bytes_each_time_and_replaces_nothing_else(tmp_path, release_again):
+    made = release_again(tmp_path / "out")
     first = as_zip(made).read_bytes()
     assert as_zip(made).read_bytes() == first
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
@@ -226,6 +228,8 @@ def test_a_release_of_the_core_holds_its_lessons_and_its_settings(tmp_path):
     assert "06_training" not in (made.path / "README.md").read_text(encoding="utf-8")
 
 
-def test_a_release_says_how_to_borrow_unless_it_is_forbidden(made):
+def test_a_release_says_how_to_borrow_unless_it_is_forbidden(built_release):
     for name in ("README.md", "AGENTS.md"):
-        assert '`borrow("NAME")` gives you the course\'s version' in (made.path / name).read_text(encoding="utf-8")
+        assert '`borrow("NAME")` gives you the course\'s version' in (built_release.path / name).read_text(
+            encoding="utf-8"
+        )

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import write_submissions
 from exercise_kit.nbgrader.grader_notes import ShowGraderNotes
-from tests.e2e.submissions import mark
-from tests.e2e.test_nbgrader import ROOT, nbgrader
+from tests.e2e.submissions import read_mark
+from tests.e2e.test_nbgrader import ROOT, run_nbgrader
 from vit_course.cli import app
 
 pytestmark = pytest.mark.proof
@@ -26,40 +26,40 @@ MODELS = {"ada": b"one", "ben": b"one", "cleo": b"another", "eve": b"one"}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def class_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A class that has handed in models, Eve hers without a notebook that can be read; nbgrader has graded it."""
     made = new_class(tmp_path_factory.mktemp("same-file") / "class", ROOT).path
     source = made / "source" / LESSON / f"{LESSON}.ipynb"
     notebook = json.loads(source.read_text("utf-8"))
-    notebook["cells"] = [cell for cell in notebook["cells"] if mark(cell).get("grade_id") == "check-vit_cifar"]
+    notebook["cells"] = [cell for cell in notebook["cells"] if read_mark(cell).get("grade_id") == "check-vit_cifar"]
     source.write_text(json.dumps(notebook), "utf-8")
-    nbgrader(made, "generate_assignment", LESSON)
+    run_nbgrader(made, "generate_assignment", LESSON)
     for student in MODELS:
-        hand_in(made, student, MODELS[student])
+        hand_in_model(made, student, MODELS[student])
     (made / "submitted" / "eve" / LESSON / f"{LESSON}.ipynb").write_text("<html>")
-    (made / "log").write_text(nbgrader(made, "autograde", LESSON), "utf-8")
+    (made / "log").write_text(run_nbgrader(made, "autograde", LESSON), "utf-8")
     return made
 
 
-def hand_in(folder: Path, student: str, model: bytes) -> None:
+def hand_in_model(folder: Path, student: str, model: bytes) -> None:
     path = write_submissions(folder, LESSON, {student: {}})[student]
     path.with_name(MODEL).write_bytes(model)
 
 
-def flagged_in_csv(folder: Path) -> set[str]:
-    nbgrader(folder, "export")
+def find_flagged_in_csv(folder: Path) -> set[str]:
+    run_nbgrader(folder, "export")
     with (folder / "grades.csv").open(encoding="utf-8") as file:
         return {row["student_id"] for row in csv.DictReader(file) if "same-file" in row["flags"]}
 
 
-def flagged_by_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+def find_flagged_by_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     monkeypatch.chdir(folder)
     CliRunner().invoke(app, ["grade", "submitted", "--json", "all.json"])
     results = json.loads((folder / "all.json").read_text("utf-8"))["submissions"]
     return {result["student"] for result in results if "same-file" in result["flags"]}
 
 
-def formgrader_shows(folder: Path, student: str) -> str:
+def read_formgrader_page(folder: Path, student: str) -> str:
     page = folder / "autograded" / student / LESSON / f"{LESSON}.ipynb"
     resources = {"submission_id": "7", "notebook_id": LESSON, "assignment_id": LESSON, "index": 0}
     step = ShowGraderNotes(config=Config({"CourseDirectory": {"root": str(folder)}}))
@@ -68,26 +68,30 @@ def formgrader_shows(folder: Path, student: str) -> str:
 
 
 def test_the_flag_is_in_the_log_the_table_formgrader_and_grades_csv(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    class_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = (folder / "log").read_text("utf-8")
-    assert flagged_by_command(folder, monkeypatch) == {"ada", "ben"} == flagged_in_csv(folder)
+    log = (class_folder / "log").read_text("utf-8")
+    assert find_flagged_by_command(class_folder, monkeypatch) == {"ada", "ben"} == find_flagged_in_csv(class_folder)
     table = log.partition("the class in one table\n")[2]
     for student in MODELS:
         is_flagged = student in ("ada", "ben")
         assert (f"{student}: same-file" in log) == is_flagged
         (row,) = [line for line in table.splitlines() if line.strip().startswith(f"{student}  ")]
         assert ("[same-file]" in row) == is_flagged
-        assert ("<code>same-file</code>" in formgrader_shows(folder, student)) == is_flagged
+        assert ("<code>same-file</code>" in read_formgrader_page(class_folder, student)) == is_flagged
 
 
 def test_who_was_graded_before_is_flagged_by_a_copy_that_comes_later_and_not_for_longer_than_it_is_one(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    class_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hand_in(folder, "dan", MODELS["cleo"])
-    log = nbgrader(folder, "autograde", LESSON, "--student=dan")
+    hand_in_model(class_folder, "dan", MODELS["cleo"])
+    log = run_nbgrader(class_folder, "autograde", LESSON, "--student=dan")
     assert "dan: same-file" in log
-    assert flagged_in_csv(folder) == {"ada", "ben", "cleo", "dan"} == flagged_by_command(folder, monkeypatch)
-    hand_in(folder, "dan", b"his own")
-    nbgrader(folder, "autograde", LESSON, "--student=dan", "--force")
-    assert flagged_in_csv(folder) == {"ada", "ben"} == flagged_by_command(folder, monkeypatch)
+    assert (
+        find_flagged_in_csv(class_folder)
+        == {"ada", "ben", "cleo", "dan"}
+        == find_flagged_by_command(class_folder, monkeypatch)
+    )
+    hand_in_model(class_folder, "dan", b"his own")
+    run_nbgrader(class_folder, "autograde", LESSON, "--student=dan", "--force")
+    assert find_flagged_in_csv(class_folder) == {"ada", "ben"} == find_flagged_by_command(class_folder, monkeypatch)

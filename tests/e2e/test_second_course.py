@@ -34,12 +34,12 @@ Run = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def numbers_clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(shutil.copytree(SOURCE, tmp_path_factory.mktemp("numbers") / "clone"))
 
 
 @pytest.fixture(scope="module")
-def without_ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def environment_without_vit_course(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of processes that cannot import vit_course."""
     folder = tmp_path_factory.mktemp("without ours")
     (folder / "sitecustomize.py").write_text(WITHOUT_OURS)
@@ -48,14 +48,14 @@ def without_ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def run(home: Path, without_ours: dict[str, str]) -> Run:
+def run_numbers_course(numbers_clone: Path, environment_without_vit_course: dict[str, str]) -> Run:
     """Runs Python where the operator has named the other course, and gives what it prints."""
-    environment = without_ours | {
+    environment = environment_without_vit_course | {
         "VIT_COURSE_COURSE": "numbers_course.course:COURSE",
-        "PYTHONPATH": os.pathsep.join([without_ours["PYTHONPATH"], str(home)]),
+        "PYTHONPATH": os.pathsep.join([environment_without_vit_course["PYTHONPATH"], str(numbers_clone)]),
     }
 
-    def run_command(*arguments: object, folder: Path = home) -> str:
+    def run_command(*arguments: object, folder: Path = numbers_clone) -> str:
         command = [sys.executable, *map(str, arguments)]
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -65,10 +65,10 @@ def run(home: Path, without_ours: dict[str, str]) -> Run:
 
 
 @pytest.fixture(scope="module")
-def class_dir(home: Path, run: Run) -> Path:
-    run("-m", "exercise_kit", "build", "--root", home)
-    run("-m", "exercise_kit", "new-class", home / "class", "--root", home)
-    return home / "class"
+def class_dir(numbers_clone: Path, run_numbers_course: Run) -> Path:
+    run_numbers_course("-m", "exercise_kit", "build", "--root", numbers_clone)
+    run_numbers_course("-m", "exercise_kit", "new-class", numbers_clone / "class", "--root", numbers_clone)
+    return numbers_clone / "class"
 
 
 def hand_in(class_dir: Path, student: str, **changes: str) -> None:
@@ -83,7 +83,7 @@ def hand_in(class_dir: Path, student: str, **changes: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def graded(class_dir: Path, run: Run) -> dict[str, dict]:
+def grades(class_dir: Path, run_numbers_course: Run) -> dict[str, dict]:
     hand_in(class_dir, "ada")
     hand_in(
         class_dir,
@@ -91,29 +91,29 @@ def graded(class_dir: Path, run: Run) -> dict[str, dict]:
         summed=("width, 1).mean(dim=2)", "width, 1).sum(dim=2)"),
         turned=("torch.eye(num_classes)[labels]", "torch.eye(num_classes)[labels].T"),
     )
-    run("-m", "exercise_kit", "grade", "submitted", "--json", "graded.json", folder=class_dir)
+    run_numbers_course("-m", "exercise_kit", "grade", "submitted", "--json", "graded.json", folder=class_dir)
     results = json.loads((class_dir / "graded.json").read_text())["submissions"]
     return {each["student"]: each for each in results}
 
 
-def test_ours_is_not_there(run: Run) -> None:
-    run("-c", "import pytest\nwith pytest.raises(ModuleNotFoundError): import vit_course.course")
+def test_ours_is_not_there(run_numbers_course: Run) -> None:
+    run_numbers_course("-c", "import pytest\nwith pytest.raises(ModuleNotFoundError): import vit_course.course")
 
 
-def test_its_own_references_pass_its_hidden_checks(home: Path, run: Run) -> None:
-    assert "8 passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/hidden")
+def test_its_own_references_pass_its_hidden_checks(numbers_clone: Path, run_numbers_course: Run) -> None:
+    assert "8 passed" in run_numbers_course("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/hidden")
 
 
-def test_a_public_check_names_a_mistake_of_its_library(run: Run) -> None:
+def test_a_public_check_names_a_mistake_of_its_library(run_numbers_course: Run) -> None:
     code = "from numbers_course import check, exercises; print(check('moving_average', exercises.summed_up))"
-    assert "*summed up*" in run("-c", code)
+    assert "*summed up*" in run_numbers_course("-c", code)
 
 
-def test_right_answers_get_all_points_and_wrong_ones_their_names(graded: dict[str, dict]) -> None:
-    assert (graded["ada"]["score"], graded["ada"]["max_score"], graded["ada"]["flags"]) == (8, 8, [])
-    points = {each["name"]: each["score"] for each in graded["bob"]["exercises"]}
+def test_right_answers_get_all_points_and_wrong_ones_their_names(grades: dict[str, dict]) -> None:
+    assert (grades["ada"]["score"], grades["ada"]["max_score"], grades["ada"]["flags"]) == (8, 8, [])
+    points = {each["name"]: each["score"] for each in grades["bob"]["exercises"]}
     assert points == {"moving_average": 1, "one_hot": 0, "Standardize": 3}
-    printed = json.dumps(graded["bob"]["exercises"])
+    printed = json.dumps(grades["bob"]["exercises"])
     assert "*summed up*" in printed
     assert "*classes first*" in printed
 
@@ -124,52 +124,62 @@ def test_the_readme_of_its_class_tells_of_nothing_that_it_does_not_have(class_di
     assert "## What earns points\n\nThe scores come from the claims" in text
 
 
-def test_its_students_get_a_release(class_dir: Path, home: Path, run: Run) -> None:
-    assert "no solutions" in run("-m", "exercise_kit", "release", home / "for students", "--root", home)
-    released = home / "for students"
+def test_its_students_get_a_release(class_dir: Path, numbers_clone: Path, run_numbers_course: Run) -> None:
+    assert "no solutions" in run_numbers_course(
+        "-m", "exercise_kit", "release", numbers_clone / "for students", "--root", numbers_clone
+    )
+    released = numbers_clone / "for students"
     assert sorted(path.suffix for path in released.iterdir() if path.is_file()) == ["", ".md", ".md", ".whl"]
     assert "unfold" not in (released / "notebooks" / f"{LESSON}.ipynb").read_text()
 
 
-def test_its_mistakes_have_pages_without_a_word_of_ours(run: Run) -> None:
+def test_its_mistakes_have_pages_without_a_word_of_ours(run_numbers_course: Run) -> None:
     program = "from exercise_kit.authoring.mistake_pages import render_pages; print(*render_pages().values())"
-    printed = run("-c", program)
+    printed = run_numbers_course("-c", program)
     assert "summed up" in printed
     assert not re.search(r"\bViT\b|CIFAR|Vision Transformer", printed)
 
 
-def test_nbgrader_grades_it_too(class_dir: Path, graded: dict[str, dict], run: Run) -> None:
-    run("-m", "nbgrader", "generate_assignment", LESSON, folder=class_dir)
-    run("-m", "nbgrader", "autograde", LESSON, folder=class_dir)
-    run("-m", "nbgrader", "generate_feedback", LESSON, folder=class_dir)
+def test_nbgrader_grades_it_too(class_dir: Path, grades: dict[str, dict], run_numbers_course: Run) -> None:
+    run_numbers_course("-m", "nbgrader", "generate_assignment", LESSON, folder=class_dir)
+    run_numbers_course("-m", "nbgrader", "autograde", LESSON, folder=class_dir)
+    run_numbers_course("-m", "nbgrader", "generate_feedback", LESSON, folder=class_dir)
     page = (class_dir / "feedback" / "bob" / LESSON / f"{LESSON}.html").read_text()
     assert "summed up" in page
 
 
-def test_the_report_tells_of_its_mistakes(class_dir: Path, graded: dict[str, dict], run: Run) -> None:
-    run("-m", "exercise_kit", "report", ".", folder=class_dir)
+def test_the_report_tells_of_its_mistakes(class_dir: Path, grades: dict[str, dict], run_numbers_course: Run) -> None:
+    run_numbers_course("-m", "exercise_kit", "report", ".", folder=class_dir)
     page = (class_dir / "report.html").read_text()
     assert "classes first" in page
     assert "</strong> was decided by reading" in page
 
 
-def test_a_simulated_class_gets_the_grades_that_it_has_to(home: Path, run: Run) -> None:
-    run("-m", "exercise_kit", "simulate", home / "simulated", "--root", home, "--students", 4)
-    printed = run("-m", "exercise_kit", "simulate", home / "simulated", "--root", home, "--check")
+def test_a_simulated_class_gets_the_grades_that_it_has_to(numbers_clone: Path, run_numbers_course: Run) -> None:
+    run_numbers_course(
+        "-m", "exercise_kit", "simulate", numbers_clone / "simulated", "--root", numbers_clone, "--students", 4
+    )
+    printed = run_numbers_course(
+        "-m", "exercise_kit", "simulate", numbers_clone / "simulated", "--root", numbers_clone, "--check"
+    )
     assert "are what they have to be" in printed
 
 
 @pytest.mark.parametrize("named", ["nowhere.course:COURSE", "vit_course.course:NONE", "vit_course"])
 def test_a_course_that_is_not_there_is_a_sentence(named: str) -> None:
-    said = message_without_course(os.environ | {"VIT_COURSE_COURSE": named})
+    said = run_without_course(os.environ | {"VIT_COURSE_COURSE": named})
     assert f"VIT_COURSE_COURSE is {named!r}" in said
 
 
-def test_without_ours_and_without_another_the_kit_says_what_to_set(without_ours: dict[str, str]) -> None:
-    assert "VIT_COURSE_COURSE is not set; it names a module and a Course in it" in message_without_course(without_ours)
+def test_without_ours_and_without_another_the_kit_says_what_to_set(
+    environment_without_vit_course: dict[str, str],
+) -> None:
+    assert "VIT_COURSE_COURSE is not set; it names a module and a Course in it" in run_without_course(
+        environment_without_vit_course
+    )
 
 
-def message_without_course(environment: dict[str, str]) -> str:
+def run_without_course(environment: dict[str, str]) -> str:
     """Return what a command of the kit says where there is no course."""
     command = [sys.executable, "-m", "exercise_kit", "misconceptions"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.simulate.simulate import read_truth
-from tests.e2e.browser import SCREENSHOTS, chromium, cut_on_a_phone, needs_chromium
+from tests.e2e.browser import SCREENSHOTS, find_cut_on_phones, needs_chromium, open_browser
 from tests.machine import needs_sandbox
 
 pytestmark = [needs_sandbox, pytest.mark.proof]
@@ -19,23 +19,23 @@ ROOT = Path(__file__).parents[2]
 LESSONS = ("00_start", "01_patchify")
 
 
-def vit_course(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_vit_course(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "vit_course", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
-def simulated(tmp_path_factory):
+def simulated_class(tmp_path_factory):
     """A simulated class, and what its check said."""
     folder = tmp_path_factory.mktemp("simulated") / "a class"
     lessons = [word for lesson in LESSONS for word in ("--lesson", lesson)]
-    made = vit_course("simulate", str(folder), "--students", "12", "--seed", "4", *lessons)
+    made = run_vit_course("simulate", str(folder), "--students", "12", "--seed", "4", *lessons)
     assert made.returncode == 0, made.stderr
-    return folder, vit_course("simulate", str(folder), "--check", "--jobs", "2")
+    return folder, run_vit_course("simulate", str(folder), "--check", "--jobs", "2")
 
 
-def test_a_simulated_class_is_graded_to_its_truth(simulated):
-    folder, done = simulated
+def test_a_simulated_class_is_graded_to_its_truth(simulated_class):
+    folder, done = simulated_class
     truth = read_truth(folder)
     kinds = Counter(each["kind"] for entry in truth["submissions"] for each in entry["exercises"])
     assert kinds.keys() >= {"right", "misconception", "unwritten", "hostile"}, kinds
@@ -43,14 +43,14 @@ def test_a_simulated_class_is_graded_to_its_truth(simulated):
     assert "The grades of 24 submissions are what they have to be" in done.stdout
 
 
-def test_a_difference_from_the_truth_is_reported(simulated):
-    folder, _ = simulated
+def test_a_difference_from_the_truth_is_reported(simulated_class):
+    folder, _ = simulated_class
     truth = read_truth(folder)
     original = (folder / "truth.json").read_bytes()
     entry = truth["submissions"][3]
     entry["exercises"][0]["score"] += 1
     (folder / "truth.json").write_text(json.dumps(truth), encoding="utf-8")
-    other = vit_course("simulate", str(folder), "--check")
+    other = run_vit_course("simulate", str(folder), "--check")
     (folder / "truth.json").write_bytes(original)
     assert other.returncode == 1
     assert f"{entry['student']}, {entry['lesson']}: {entry['exercises'][0]['name']}" in other.stdout
@@ -58,14 +58,14 @@ def test_a_difference_from_the_truth_is_reported(simulated):
 
 
 @needs_chromium
-def test_its_report_opens_in_a_browser(simulated, tmp_path):
+def test_its_report_opens_in_a_browser(simulated_class, tmp_path):
     """On a wide screen and on a phone: nothing is fetched, nothing complains, nothing sticks out or is cut."""
-    folder, _ = simulated
+    folder, _ = simulated_class
     page_file, names_file = tmp_path / "report.html", tmp_path / "names.html"
-    done = vit_course("report", str(folder), "--out", str(page_file), "--names", str(names_file))
+    done = run_vit_course("report", str(folder), "--out", str(page_file), "--names", str(names_file))
     assert done.returncode == 0, done.stderr
     fetched, complaints = [], []
-    with chromium() as browser:
+    with open_browser() as browser:
         page = browser.new_page()
         page.on("request", lambda request: fetched.append(request.url))
         page.on("console", lambda message: complaints.append(message.text))
@@ -85,4 +85,4 @@ def test_its_report_opens_in_a_browser(simulated, tmp_path):
     assert complaints == []
     students = {entry["student"] for entry in read_truth(folder)["submissions"]}
     assert not [name for name in students if name in text]
-    assert cut_on_a_phone(page_file, names_file) == []
+    assert find_cut_on_phones(page_file, names_file) == []

@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 import playwright.sync_api as playwright
 import pytest
 
-from tests.e2e.browser import SCREENSHOTS, chromium, needs_chromium
+from tests.e2e.browser import SCREENSHOTS, needs_chromium, open_browser
 from tests.waiting import GIVE_UP
 
 needs_sphinx = pytest.mark.skipif(
@@ -72,7 +72,7 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def maker() -> ModuleType:
+def site_maker() -> ModuleType:
     spec = importlib.util.spec_from_file_location("make_site", ROOT / "docs" / "site" / "make_site.py")
     assert spec
     assert spec.loader
@@ -82,32 +82,32 @@ def maker() -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def site(maker: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(site_maker: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if built := os.environ.get("VIT_COURSE_SITE"):
         return Path(built).resolve()
     out = tmp_path_factory.mktemp("site")
-    maker.write_site_sources(out / "source", PART)
+    site_maker.write_site_sources(out / "source", PART)
     with pytest.MonkeyPatch.context() as environment:
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):  # whoever asks a proxy gets no answer
             environment.setenv(name, "http://127.0.0.1:9")
-        assert maker.build_site(out) == 0
+        assert site_maker.build_site(out) == 0
     return (out / "html").resolve()
 
 
 @pytest.fixture(scope="module")
-def parsed(site: Path) -> dict[Path, Page]:
+def parsed_pages(site: Path) -> dict[Path, Page]:
     return {path: Page(path) for path in sorted(site.rglob("*.html"))}
 
 
-def test_every_link_inside_leads_to_a_page_and_to_a_place_on_it(site: Path, parsed: dict[Path, Page]) -> None:
+def test_every_link_inside_leads_to_a_page_and_to_a_place_on_it(site: Path, parsed_pages: dict[Path, Page]) -> None:
     dead = set()
-    for path, page in parsed.items():
+    for path, page in parsed_pages.items():
         for link in page.links:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-            anchors = {*parsed[target].anchors, "top"} if target in parsed else set()
+            anchors = {*parsed_pages[target].anchors, "top"} if target in parsed_pages else set()
             if not target.is_file() or (parts.fragment and anchors and unquote(parts.fragment) not in anchors):
                 dead.add((path.relative_to(site).as_posix(), link))
     assert dead == set()
@@ -127,17 +127,19 @@ def test_every_guide_has_a_page(site: Path) -> None:
     assert 'href="guides/instructors/quickstart.html"' in (site / "index.html").read_text(encoding="utf-8")
 
 
-def test_pages_fetch_nothing_from_elsewhere(site: Path, parsed: dict[Path, Page]) -> None:
+def test_pages_fetch_nothing_from_elsewhere(site: Path, parsed_pages: dict[Path, Page]) -> None:
     elsewhere = re.compile(r"(?:https?:)?//")
-    assert {each for page in parsed.values() for each in page.fetched if elsewhere.match(each)} == set()
+    assert {each for page in parsed_pages.values() for each in page.fetched if elsewhere.match(each)} == set()
     styles = [path.read_text(encoding="utf-8") for path in site.rglob("*.css")]
     assert [each for text in styles for each in re.findall(r"(?:@import|url\()\s*[\"'(]*https?://[^\"')]*", text)] == []
 
 
-def test_every_picture_has_words(site: Path, parsed: dict[Path, Page]) -> None:
-    unspoken = {path.relative_to(site).as_posix(): page.unspoken for path, page in parsed.items() if page.unspoken}
+def test_every_picture_has_words(site: Path, parsed_pages: dict[Path, Page]) -> None:
+    unspoken = {
+        path.relative_to(site).as_posix(): page.unspoken for path, page in parsed_pages.items() if page.unspoken
+    }
     assert unspoken == {}
-    assert any("<img" in path.read_text(encoding="utf-8") for path in parsed)
+    assert any("<img" in path.read_text(encoding="utf-8") for path in parsed_pages)
 
 
 def test_a_formula_is_mathml_and_no_source_of_it_is_left(site: Path) -> None:
@@ -148,7 +150,7 @@ def test_a_formula_is_mathml_and_no_source_of_it_is_left(site: Path) -> None:
 
 
 def test_a_renamed_mistake_s_page_leads_to_the_new_one(
-    maker: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site_maker: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the list of published pages and the same builder, on a site of one page."""
     source = tmp_path / "source"
@@ -162,8 +164,8 @@ def test_a_renamed_mistake_s_page_leads_to_the_new_one(
     (home / "conf.py").write_text((ROOT / "docs/site/conf.py").read_text(encoding="utf-8"), encoding="utf-8")
     (home / "published.txt").write_text("patchify/by-columns -> patchify/column-order\n", encoding="utf-8")
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text(encoding="utf-8"), encoding="utf-8")
-    monkeypatch.setattr(maker, "HERE", home)
-    assert maker.build_site(tmp_path) == 0
+    monkeypatch.setattr(site_maker, "HERE", home)
+    assert site_maker.build_site(tmp_path) == 0
     old = (tmp_path / "html" / "mistakes" / "patchify" / "by-columns.html").read_text(encoding="utf-8")
     (target,) = set(re.findall(r'url=([^"]+)"', old))
     there = (tmp_path / "html" / "mistakes" / "patchify" / target).resolve()
@@ -172,7 +174,7 @@ def test_a_renamed_mistake_s_page_leads_to_the_new_one(
 
 
 @pytest.fixture(scope="module")
-def address(site: Path) -> Iterator[str]:
+def site_address(site: Path) -> Iterator[str]:
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
             pass
@@ -190,19 +192,21 @@ def address(site: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[playwright.Browser]:
-    with chromium() as opened:
+    with open_browser() as opened:
         yield opened
 
 
 @pytest.fixture
-def page(browser: playwright.Browser, address: str) -> Iterator[playwright.Page]:
+def page(browser: playwright.Browser, site_address: str) -> Iterator[playwright.Page]:
     """A page that may fetch from the site alone, and whose complaints are kept in ``page.complaints``."""
-    opened = browser.new_page(viewport={"width": 1200, "height": 900}, base_url=address)
+    opened = browser.new_page(viewport={"width": 1200, "height": 900}, base_url=site_address)
     opened.set_default_timeout(1000 * GIVE_UP)
     complaints: list[str] = []
     opened.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.on("request", lambda sent: None if sent.url.startswith((address, "data:")) else complaints.append(sent.url))
+    opened.on(
+        "request", lambda sent: None if sent.url.startswith((site_address, "data:")) else complaints.append(sent.url)
+    )
     opened.complaints = complaints  # type: ignore[attr-defined]
     yield opened
     opened.close()
@@ -215,7 +219,7 @@ def test_a_page_opens_without_a_complaint(page: playwright.Page, path: str) -> N
     page.wait_for_load_state("networkidle")
     assert page.complaints == []  # type: ignore[attr-defined]
     assert page.locator("h1").first.is_visible()
-    keep(page, path)
+    take_screenshot(page, path)
 
 
 @needs_chromium
@@ -223,11 +227,11 @@ def test_search_finds_a_mistake_by_its_name_and_by_what_it_does(page: playwright
     for words in ("column order", "tokens run down the columns"):
         page.goto(f"search.html?q={words.replace(' ', '+')}")
         page.locator(f'#search-results a[href*="{MISTAKE}"]').first.wait_for()
-    keep(page, "search-found.html")
+    take_screenshot(page, "search-found.html")
     assert page.complaints == []  # type: ignore[attr-defined]
 
 
-def contrast(page: playwright.Page, selector: str) -> float:
+def measure_contrast(page: playwright.Page, selector: str) -> float:
     """The contrast of an element's text with what lies behind it, after WCAG 2.2."""
     script = """selector => {
       const light = color => {
@@ -248,17 +252,19 @@ def contrast(page: playwright.Page, selector: str) -> float:
 @needs_chromium
 @pytest.mark.parametrize("path", [MISTAKE, "lessons/01_patchify.html"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_reads_well_in_both_themes(browser: playwright.Browser, address: str, path: str, scheme: str) -> None:
-    with browser.new_context(color_scheme=scheme, base_url=address, viewport={"width": 390, "height": 844}) as context:
+def test_text_reads_well_in_both_themes(browser: playwright.Browser, site_address: str, path: str, scheme: str) -> None:
+    with browser.new_context(
+        color_scheme=scheme, base_url=site_address, viewport={"width": 390, "height": 844}
+    ) as context:
         page = context.new_page()
         page.set_default_timeout(1000 * GIVE_UP)
         page.goto(path)
         assert page.locator("html").get_attribute("data-theme") == scheme
         for selector in ("article p", "article p a", "article h1", "article pre", "footer p"):
-            assert contrast(page, selector) >= 4.5, selector
+            assert measure_contrast(page, selector) >= 4.5, selector
         wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 1, "a phone has to scroll sideways"
-        keep(page, f"phone-{scheme}-{path}")
+        take_screenshot(page, f"phone-{scheme}-{path}")
 
 
 @needs_chromium
@@ -270,7 +276,7 @@ def test_the_theme_can_be_switched(page: playwright.Page) -> None:
         assert page.locator("html").get_attribute("data-theme") == theme
 
 
-def keep(page: playwright.Page, name: str) -> None:
+def take_screenshot(page: playwright.Page, name: str) -> None:
     """A picture of a page, where pictures are asked for."""
     if SCREENSHOTS:
         page.screenshot(path=Path(SCREENSHOTS) / f"site-{name.removesuffix('.html').replace('/', '-')}.png")

@@ -14,7 +14,7 @@ from nbgrader.api import Gradebook
 from exercise_kit.batch.locations import lock_folder
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
-from tests.e2e.test_nbgrader import ROOT, nbgrader
+from tests.e2e.test_nbgrader import ROOT, run_nbgrader
 from tests.machine import needs_sandbox
 from tests.waiting import GIVE_UP
 
@@ -27,9 +27,9 @@ TURNS = "somebody else is grading this class: the two take turns, one submission
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def class_folder(tmp_path: Path) -> Path:
     made = new_class(tmp_path / "class", ROOT).path
-    nbgrader(made, "generate_assignment", LESSON)
+    run_nbgrader(made, "generate_assignment", LESSON)
     right = read_model_answers(made, LESSON)
     for student, path in write_submissions(
         made, LESSON, {name: right if name < "c" else {} for name in STUDENTS}
@@ -49,7 +49,7 @@ def start_autograde(folder: Path, log: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, cwd=folder, stdout=stream, stderr=stream)
 
 
-def wait_for(log: Path, words: str) -> None:
+def wait_for_words(log: Path, words: str) -> None:
     end = time.monotonic() + GIVE_UP
     while words not in log.read_text("utf-8"):
         assert time.monotonic() < end, log.read_text("utf-8")
@@ -57,17 +57,19 @@ def wait_for(log: Path, words: str) -> None:
 
 
 @needs_sandbox
-def test_two_who_autograde_take_turns_and_a_third_grades_beside_them(folder: Path, tmp_path: Path) -> None:
+def test_two_who_autograde_take_turns_and_a_third_grades_beside_them(class_folder: Path, tmp_path: Path) -> None:
     logs = [tmp_path / f"{number}.log" for number in range(2)]
-    with lock_folder(folder / ".vit_course" / "autograde"):  # so that both meet somebody, whatever the machine does
-        graders = [start_autograde(folder, log) for log in logs]
+    with lock_folder(
+        class_folder / ".vit_course" / "autograde"
+    ):  # so that both meet somebody, whatever the machine does
+        graders = [start_autograde(class_folder, log) for log in logs]
         for log in logs:
-            wait_for(log, TURNS)
+            wait_for_words(log, TURNS)
         grade = [sys.executable, "-m", "vit_course", "grade", "submitted", "--json", "-"]
-        beside = subprocess.run(grade, cwd=folder, capture_output=True, text=True, check=True)
+        beside = subprocess.run(grade, cwd=class_folder, capture_output=True, text=True, check=True)
     assert [grader.wait(GIVE_UP) for grader in graders] == [0, 0], [log.read_text() for log in logs]
     by_command = {entry["student"]: entry["score"] for entry in json.loads(beside.stdout)["submissions"]}
-    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+    with Gradebook(f"sqlite:///{class_folder}/gradebook.db") as gradebook:
         for student in STUDENTS:
             (grade,) = [
                 each

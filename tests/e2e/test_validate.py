@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.nbgrader.class_folder import new_class
-from tests.e2e.submissions import cell_of
-from tests.e2e.test_nbgrader import ROOT, nbgrader
+from tests.e2e.submissions import find_cell
+from tests.e2e.test_nbgrader import ROOT, run_nbgrader
 from tests.outline import POINTS
 
 pytestmark = pytest.mark.proof
@@ -18,30 +18,30 @@ LESSON = "00_start"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def class_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return new_class(tmp_path_factory.mktemp("validate") / "class", ROOT).path
 
 
-def test_what_is_not_written_is_called_so_and_no_experiment_runs(folder: Path) -> None:
+def test_what_is_not_written_is_called_so_and_no_experiment_runs(class_folder: Path) -> None:
     notebook = json.loads((ROOT / "notebooks" / f"{LESSON}.ipynb").read_bytes())
     ran = {"cell_type": "code", "source": "open('ran', 'w')", "outputs": [], "execution_count": None, "id": "ran"}
     notebook["cells"].insert(5, ran | {"metadata": {"tags": ["experiment"]}})
-    mine = folder / "mine.ipynb"
+    mine = class_folder / "mine.ipynb"
     mine.write_text(json.dumps(notebook), encoding="utf-8")
-    said = nbgrader(folder, "validate", str(mine))
+    said = run_nbgrader(class_folder, "validate", str(mine))
     assert "VALIDATION FAILED ON 2 CELL(S)" in " ".join(said.split())
     assert "normalize_images is not written yet" in said
     assert "Partial credit" not in said
     assert "it waits" not in said, "as check says it, in one sentence"
-    assert not (folder / "ran").exists()
+    assert not (class_folder / "ran").exists()
 
 
-def test_a_wrong_answer_reads_as_check_says_it(folder: Path) -> None:
+def test_a_wrong_answer_reads_as_check_says_it(class_folder: Path) -> None:
     notebook = json.loads((ROOT / "solutions" / f"{LESSON}.ipynb").read_bytes())
-    cell_of(notebook, "normalize_images")["source"] = "def normalize_images(images, mean, std):\n    return images"
-    mine = folder / "mine.ipynb"
+    find_cell(notebook, "normalize_images")["source"] = "def normalize_images(images, mean, std):\n    return images"
+    mine = class_folder / "mine.ipynb"
     mine.write_text(json.dumps(notebook), encoding="utf-8")
-    said = nbgrader(folder, "validate", str(mine))
+    said = run_nbgrader(class_folder, "validate", str(mine))
     assert "VALIDATION FAILED ON 1 CELL(S)" in said
     assert re.search(
         rf"normalize_images: \d of \d+ checks pass, [\d.]+ of {POINTS[LESSON]['normalize_images']:g} points\n +✗ fail ",
@@ -50,6 +50,6 @@ def test_a_wrong_answer_reads_as_check_says_it(folder: Path) -> None:
     assert "Where to look: " in said
 
 
-def test_a_right_answer_passes(folder: Path) -> None:
-    said = nbgrader(folder, "validate", f"source/{LESSON}/{LESSON}.ipynb")
+def test_a_right_answer_passes(class_folder: Path) -> None:
+    said = run_nbgrader(class_folder, "validate", f"source/{LESSON}/{LESSON}.ipynb")
     assert "Success! Your notebook passes all the tests." in said

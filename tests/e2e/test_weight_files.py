@@ -19,7 +19,7 @@ from exercise_kit.judge.result import Result
 from exercise_kit.submission.find import find
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.released import Lessons
-from tests.e2e.attacks.corpus import read_released
+from tests.e2e.attacks.corpus import read_released_notebook
 from tests.e2e.attacks.weight_files import EVERYTHING, FILE, FILE_ATTACKS, FileAttack
 from tests.waiting import GIVE_UP
 from vit_course.exercises.l07_experiments import model_accuracy
@@ -32,7 +32,7 @@ SECRET = "INSTRUCTOR-7f3a"
 
 
 @pytest.fixture(scope="module")
-def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Judge]]:
+def class_and_judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Judge]]:
     """A class folder, and the judge that grades it on images that the reference is right on."""
     folder, data = (tmp_path_factory.mktemp("attacked") / name for name in ("class", "data"))
     (folder / ".vit_course").mkdir(parents=True)
@@ -54,25 +54,25 @@ def grader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Jud
 def grade_attack(folder: Path, judge: Judge, attack: FileAttack) -> Result:
     home = folder / "submitted" / attack.name.replace(" ", "-") / LESSON
     home.mkdir(parents=True)
-    (home / f"{LESSON}.ipynb").write_text(json.dumps(read_released(LESSON)), encoding="utf-8")
+    (home / f"{LESSON}.ipynb").write_text(json.dumps(read_released_notebook(LESSON)), encoding="utf-8")
     attack.build(home)
     lessons = Lessons(folder)
     (found,) = find([home], lessons.names)
     return judge.grade(read(found, lessons, "vit_cifar"))
 
 
-def hung(*_: object) -> None:
+def raise_timeout(*_: object) -> None:
     raise TimeoutError("the file hangs the grader")
 
 
 @pytest.mark.parametrize("attack", FILE_ATTACKS, ids=lambda each: each.name)
 @pytest.mark.proof
-def test_a_file_gets_what_it_deserves(grader: tuple[Path, Judge], attack: FileAttack) -> None:
+def test_a_file_gets_what_it_deserves(class_and_judge: tuple[Path, Judge], attack: FileAttack) -> None:
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    signal.signal(signal.SIGALRM, hung)
+    signal.signal(signal.SIGALRM, raise_timeout)
     signal.alarm(GIVE_UP)
     try:
-        result = grade_attack(*grader, attack)
+        result = grade_attack(*class_and_judge, attack)
     finally:
         signal.alarm(0)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most < ROOM >> 10, "the judge's memory"
@@ -96,7 +96,7 @@ def test_the_public_check_says_so_too(tmp_path: Path, attack: FileAttack, monkey
     home = tmp_path / "class" / "submitted" / "ann" / LESSON
     home.mkdir(parents=True)
     monkeypatch.chdir(home)
-    signal.signal(signal.SIGALRM, hung)
+    signal.signal(signal.SIGALRM, raise_timeout)
     signal.alarm(GIVE_UP)
     try:
         attack.build(home)

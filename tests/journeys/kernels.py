@@ -17,7 +17,7 @@ from nbclient import NotebookClient
 from exercise_kit.authoring.release import build_wheel
 from exercise_kit.conventions import EXPERIMENT_TAG
 from tests.journeys.roads import ROOT
-from tests.journeys.warm_kernel import warm_process
+from tests.journeys.warm_kernel import start_warm_process
 from tests.waiting import GIVE_UP
 
 # stands for a machine like Colab: what is installed here for authors and instructors cannot be imported
@@ -47,7 +47,7 @@ vit_course.__file__, {{name: run_examples(name) for name in {objects}}}
 """
 
 
-def students_machine(folder: Path) -> Path:
+def install_on_students_machine(folder: Path) -> Path:
     """Install the wheel of this clone in an empty folder, and give that."""
     with zipfile.ZipFile(build_wheel(ROOT, folder)) as wheel:
         wheel.extractall(folder / "site")
@@ -55,16 +55,16 @@ def students_machine(folder: Path) -> Path:
     return folder / "site"
 
 
-def execute(notebooks: dict[str, nbformat.NotebookNode], site: Path, folder: Path) -> None:
+def execute_notebooks(notebooks: dict[str, nbformat.NotebookNode], site: Path, folder: Path) -> None:
     """Run each notebook from top to bottom, two at a time, each in an empty folder; their experiments are left out.
 
     Args:
         notebooks: by lesson; they get their outputs.
-        site: what :func:`students_machine` gives.
+        site: what :func:`install_on_students_machine` gives.
         folder: in which those folders are made.
     """
 
-    def one(lesson: str) -> None:
+    def execute_lesson(lesson: str) -> None:
         home = folder / lesson
         home.mkdir()
         client = NotebookClient(
@@ -78,16 +78,16 @@ def execute(notebooks: dict[str, nbformat.NotebookNode], site: Path, folder: Pat
         client.execute(env={**environment, "XDG_DATA_HOME": str(home)})
 
     environment = {**os.environ, "PYTHONPATH": str(site)}
-    with warm_process(folder, environment) as command, ThreadPoolExecutor(2) as both:
+    with start_warm_process(folder, environment) as command, ThreadPoolExecutor(2) as both:
 
         class Manager(AsyncKernelManager):
             def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
                 return [*command, self.connection_file]
 
-        list(both.map(one, reversed(notebooks)))  # the longest are among the last
+        list(both.map(execute_lesson, reversed(notebooks)))  # the longest are among the last
 
 
-def errors_in(notebook: nbformat.NotebookNode) -> dict[str, str]:
+def find_errors(notebook: nbformat.NotebookNode) -> dict[str, str]:
     """Id of each cell that raised → the exception, in one line."""
     return {
         cell.id: f"{output.ename}: {output.evalue}".splitlines()[0]
@@ -97,7 +97,7 @@ def errors_in(notebook: nbformat.NotebookNode) -> dict[str, str]:
     }
 
 
-def said_by(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
+def list_output_lines(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
     """List what a cell said, in order, line by line: what it printed, the text of its values, error, and that it drew.
 
     What no two runs have in common is left out: numbers, addresses, and progress on stderr.
@@ -115,7 +115,7 @@ def said_by(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
     return [line.rstrip() for line in lines if line.strip()]
 
 
-def points_shown(cell: nbformat.NotebookNode) -> float:
+def read_points_shown(cell: nbformat.NotebookNode) -> float:
     """The points that nbgrader reads from a check cell; on stderr or with an error it would give none.
 
     On a busy machine a check says on stdout that it is still running.

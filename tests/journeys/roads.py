@@ -20,14 +20,14 @@ WEIGHTS = "vit_cifar.safetensors"  # what lesson 07 asks for beside the notebook
 NOTHING_DONE = {"not-written", "no-file"}
 
 
-def weights_file(folder: Path) -> None:
-    """Write a model for lesson 07 that is right on every image of :func:`data_folder`."""
+def write_weights_file(folder: Path) -> None:
+    """Write a model for lesson 07 that is right on every image of :func:`write_data_folder`."""
     content, _ = model_accuracy.vit_cifar()
     assert isinstance(content, bytes)
     (folder / WEIGHTS).write_bytes(content)
 
 
-def data_folder(folder: Path) -> Path:
+def write_data_folder(folder: Path) -> Path:
     """Write a small `cifar10.npz`, for lesson 07 to be measured with; give its folder."""
     folder.mkdir()
     images = model_accuracy.label_by_reference(model_accuracy.draw_colored_squares(Probe(3), 400))
@@ -36,7 +36,7 @@ def data_folder(folder: Path) -> Path:
     return folder
 
 
-def run(command: list[object], folder: Path, data: Path) -> subprocess.CompletedProcess[str]:
+def run_python(command: list[object], folder: Path, data: Path) -> subprocess.CompletedProcess[str]:
     """Run a Python command as a user does, with caches and settings of its own.
 
     Args:
@@ -56,7 +56,7 @@ def run(command: list[object], folder: Path, data: Path) -> subprocess.Completed
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def wrong_points(road: str, entry: Mapping[str, Any], worth: Mapping[str, float]) -> Iterator[str]:
+def iterate_wrong_points(road: str, entry: Mapping[str, Any], worth: Mapping[str, float]) -> Iterator[str]:
     """A line for each exercise of a graded submission that has other points than these."""
     where = f"{road}: {entry['assignment'] or entry['path']}"
     if entry["status"] != "graded":
@@ -73,7 +73,7 @@ def wrong_points(road: str, entry: Mapping[str, Any], worth: Mapping[str, float]
             yield f"{where}: {name}: {found[name]['score']:g} points, not {points:g}: {why} {entry['reason'] or ''}"
 
 
-def no_line_but(lines: Iterable[str]) -> None:
+def fail_with_lines(lines: Iterable[str]) -> None:
     """Fail with these lines, and nothing else to read, where there is any."""
     if found := list(lines):
         pytest.fail("\n".join(found), pytrace=False)

@@ -18,7 +18,7 @@ from nbgrader.api import Gradebook
 from exercise_kit.conventions import make_check_grade_id
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.journeys import nbgrader_commands
-from tests.journeys.roads import ROOT, data_folder, no_line_but, run, weights_file
+from tests.journeys.roads import ROOT, fail_with_lines, run_python, write_data_folder, write_weights_file
 from tests.outline import OUTLINE, POINTS
 from vit_course.exercises.catalog import EXERCISES
 
@@ -33,7 +33,7 @@ class GradedClass:
     folder: Path
     log: str
 
-    def points(self, student: str, lesson: str) -> dict[str, float | None]:
+    def read_points(self, student: str, lesson: str) -> dict[str, float | None]:
         """Exercise → its points in the gradebook; None: not graded."""
         with Gradebook(f"sqlite:///{self.folder}/gradebook.db") as gradebook:
             grades = {
@@ -42,55 +42,55 @@ class GradedClass:
             }
         return {name: grades[make_check_grade_id(name)] for name in POINTS[lesson]}
 
-    def notebook(self, student: str, lesson: str) -> nbformat.NotebookNode:
+    def read_notebook(self, student: str, lesson: str) -> nbformat.NotebookNode:
         """As it was graded."""
         return nbformat.read(self.folder / "autograded" / student / lesson / f"{lesson}.ipynb", as_version=4)
 
-    def feedback(self, student: str, lesson: str) -> str:
+    def read_feedback(self, student: str, lesson: str) -> str:
         """The page that the student gets."""
         return (self.folder / "feedback" / student / lesson / f"{lesson}.html").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
+def graded_class(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     home = tmp_path_factory.mktemp("class")
-    folder, data = home / "a class", data_folder(home / "data")
-    made = run(["-m", "vit_course", "new-class", folder, "--root", ROOT], home, data)
+    folder, data = home / "a class", write_data_folder(home / "data")
+    made = run_python(["-m", "vit_course", "new-class", folder, "--root", ROOT], home, data)
     assert made.returncode == 0, made.stderr
-    _nbgrader(folder, data, *(["generate_assignment", lesson] for lesson in OUTLINE))
+    _run_nbgrader(folder, data, *(["generate_assignment", lesson] for lesson in OUTLINE))
     for lesson in OUTLINE:
         write_submissions(folder, lesson, {SOLVED: read_model_answers(folder, lesson), UNTOUCHED: {}})
         if any(EXERCISES[name].file for name in POINTS[lesson]):
-            weights_file(folder / "submitted" / SOLVED / lesson)
+            write_weights_file(folder / "submitted" / SOLVED / lesson)
     steps = ([step, lesson] for step in ("autograde", "generate_feedback") for lesson in OUTLINE)
-    return GradedClass(folder, _nbgrader(folder, data, *steps, ["export"]))
+    return GradedClass(folder, _run_nbgrader(folder, data, *steps, ["export"]))
 
 
-def _nbgrader(folder: Path, data: Path, *commands: list[str]) -> str:
-    done = run([nbgrader_commands.__file__, json.dumps(commands)], folder, data)
+def _run_nbgrader(folder: Path, data: Path, *commands: list[str]) -> str:
+    done = run_python([nbgrader_commands.__file__, json.dumps(commands)], folder, data)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
 
-def test_model_answers_earn_every_point_of_every_lesson(graded: GradedClass) -> None:
-    no_line_but(
+def test_model_answers_earn_every_point_of_every_lesson(graded_class: GradedClass) -> None:
+    fail_with_lines(
         f"nbgrader, a solution: {lesson}: {name}: {points} points, not {worth:g}"
         for lesson in OUTLINE
         for name, worth in POINTS[lesson].items()
-        if (points := graded.points(SOLVED, lesson)[name]) != worth
+        if (points := graded_class.read_points(SOLVED, lesson)[name]) != worth
     )
 
 
-def test_what_was_released_earns_nothing_and_is_not_written_yet(graded: GradedClass) -> None:
-    no_line_but(_find_faults_in_untouched(graded))
+def test_what_was_released_earns_nothing_and_is_not_written_yet(graded_class: GradedClass) -> None:
+    fail_with_lines(_find_faults_in_untouched(graded_class))
 
 
 def _find_faults_in_untouched(graded: GradedClass) -> Iterator[str]:
     for lesson in OUTLINE:
-        for name, points in graded.points(UNTOUCHED, lesson).items():
+        for name, points in graded.read_points(UNTOUCHED, lesson).items():
             if points != 0:
                 yield f"nbgrader, as released: {lesson}: {name}: {points} points, not 0"
-        for cell in graded.notebook(UNTOUCHED, lesson).cells:
+        for cell in graded.read_notebook(UNTOUCHED, lesson).cells:
             name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
             if name in map(make_check_grade_id, POINTS[lesson]) and not any(
                 each in str(cell.outputs) for each in NOT_WRITTEN
@@ -98,31 +98,32 @@ def _find_faults_in_untouched(graded: GradedClass) -> Iterator[str]:
                 yield f"nbgrader, as released: {lesson}: {name}: nothing says that it is not written yet"
 
 
-def test_no_cell_of_a_solution_fails_in_the_judge(graded: GradedClass) -> None:
-    no_line_but(
+def test_no_cell_of_a_solution_fails_in_the_judge(graded_class: GradedClass) -> None:
+    fail_with_lines(
         f"nbgrader, a solution: {lesson}: the cell {cell.source[:60]!r} raised {output.ename}: {output.evalue}"
         for lesson in OUTLINE
-        for cell in graded.notebook(SOLVED, lesson).cells
+        for cell in graded_class.read_notebook(SOLVED, lesson).cells
         for output in cell.get("outputs", ())
         if output.output_type == "error"
     )
 
 
-def test_everybody_gets_a_page_for_every_lesson_and_none_waits(graded: GradedClass) -> None:
-    no_line_but(
+def test_everybody_gets_a_page_for_every_lesson_and_none_waits(graded_class: GradedClass) -> None:
+    fail_with_lines(
         f"nbgrader, feedback: {lesson}: {student}: the page names no exercise, or says that one is not graded yet"
         for lesson in OUTLINE
         for student in (SOLVED, UNTOUCHED)
-        if "Not graded yet" in (page := graded.feedback(student, lesson)) or next(iter(POINTS[lesson])) not in page
+        if "Not graded yet" in (page := graded_class.read_feedback(student, lesson))
+        or next(iter(POINTS[lesson])) not in page
     )
 
 
-def test_the_export_has_the_points_of_every_lesson(graded: GradedClass) -> None:
-    with (graded.folder / "grades.csv").open(encoding="utf-8", newline="") as file:
+def test_the_export_has_the_points_of_every_lesson(graded_class: GradedClass) -> None:
+    with (graded_class.folder / "grades.csv").open(encoding="utf-8", newline="") as file:
         exported = {(row["student_id"], row["assignment"]): float(row["score"]) for row in csv.DictReader(file)}
     expected = {(SOLVED, lesson): sum(POINTS[lesson].values()) for lesson in OUTLINE}
     expected |= {(UNTOUCHED, lesson): 0.0 for lesson in OUTLINE}
-    no_line_but(
+    fail_with_lines(
         f"nbgrader, export: {lesson}: {student}: {exported.get((student, lesson))}, not {points:g}"
         for (student, lesson), points in expected.items()
         if exported.get((student, lesson)) != points

@@ -29,7 +29,7 @@ with socket.socket(socket.AF_UNIX) as kernel:
 
 
 @contextmanager
-def warm_process(folder: Path, environment: Mapping[str, str]) -> Iterator[list[str]]:
+def start_warm_process(folder: Path, environment: Mapping[str, str]) -> Iterator[list[str]]:
     """Start that process; give the command that starts a kernel, but for its last word, the connection file.
 
     Args:

@@ -43,12 +43,12 @@ def open_judge():
 
 @pytest.fixture(scope="session")
 def warm_sandbox(open_judge):
-    """The judge's hold on its workers, which may read the view of any lesson; `limited` gives it other limits."""
+    """The judge's hold on its workers, which may read the view of any lesson; `limit_sandbox` gives it other limits."""
     return open_judge._sandbox
 
 
 @contextmanager
-def limited(sandbox, limits):
+def limit_sandbox(sandbox, limits):
     """Inside, the workers of a sandbox have these limits, whose scratch folder is as large as before."""
     before = sandbox.limits
     assert limits.scratch_bytes == before.scratch_bytes, "the warm process has it already"
@@ -98,7 +98,7 @@ class Work:
 
 
 @pytest.fixture
-def numbers(monkeypatch):
+def numbers_course_answers(monkeypatch):
     """The kit's own course, of three exercises, in the place of the one that it is installed with."""
     monkeypatch.syspath_prepend(Path(__file__).parent / "numbers")
     monkeypatch.setenv(VARIABLE, "numbers_course.course:COURSE")
@@ -106,7 +106,7 @@ def numbers(monkeypatch):
 
 
 @pytest.fixture
-def no_class_afterward(monkeypatch):
+def reset_class_in_use(monkeypatch):
     """Whatever class a test uses, none is in use when it is over."""
     monkeypatch.setattr(class_exercises._InUse, "files", None)
 

@@ -26,7 +26,7 @@ GRADED = Finding("Grading one answer", "fine", "2 of 2 points")
 
 
 @pytest.fixture(autouse=True)
-def graded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def skip_grading(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """No answer is graded, which takes seconds, but where a test is about that."""
     if "grading_on" not in request.function.__code__.co_names:
         monkeypatch.setattr(module, "grading_on", lambda device: GRADED)
@@ -37,7 +37,7 @@ def findings(tmp_path: Path) -> dict[str, Finding]:
     return {finding.subject: finding for finding in inspect_machine(tmp_path)[0]}
 
 
-def run(hidden: Path) -> tuple[int, str]:
+def run_doctor(hidden: Path) -> tuple[int, str]:
     app = typer.Typer()
     app.command()(doctor)
     result = CliRunner().invoke(app, ["--hidden", str(hidden)])
@@ -74,7 +74,7 @@ def test_without_the_needed_protections_it_exits_1_and_names_the_remedy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(module, "probe_capabilities", lambda: NO_PROTECTIONS)
-    code, text = run(tmp_path)
+    code, text = run_doctor(tmp_path)
     assert code == 1
     assert text.count("Grade on Linux") == 3
     assert "--no-sandbox" in text
@@ -86,7 +86,7 @@ def test_with_them_it_exits_0_and_says_so_without_colors_in_a_pipe(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(module, "probe_capabilities", lambda: ALL_PROTECTIONS)
-    code, text = run(tmp_path)
+    code, text = run_doctor(tmp_path)
     assert code == 0
     assert "Grading can run in the sandbox." in text
     assert "\x1b" not in text
@@ -132,7 +132,7 @@ def test_where_one_answer_cannot_be_graded_it_exits_1(monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "probe_capabilities", lambda: ALL_PROTECTIONS)
     broken = Finding("Grading one answer", "missing", "a worker did not start", "Mend it")
     monkeypatch.setattr(module, "grading_on", lambda device: broken)
-    code, text = run(tmp_path)
+    code, text = run_doctor(tmp_path)
     assert code == 1
     assert "a worker did not start" in text
     assert "Grading cannot run in the sandbox here" in text

@@ -20,7 +20,7 @@ from exercise_kit.files import find_user_folder, remove_drafts, write
 from tests.waiting import GIVE_UP
 
 
-def names(folder):
+def list_names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -29,7 +29,7 @@ def test_a_file_is_made_and_replaced(tmp_path):
     write(path, b"old")
     before = path.stat().st_ino
     write(path, b"new")
-    assert (path.read_bytes(), names(tmp_path)) == (b"new", ["a.json"])
+    assert (path.read_bytes(), list_names(tmp_path)) == (b"new", ["a.json"])
     assert path.stat().st_ino != before, "written over: a reader could have seen half of it"
 
 
@@ -40,9 +40,9 @@ def test_drafts_of_killed_processes_are_cleared_and_fresh_ones_are_not(tmp_path)
     for draft in drafts[:2]:
         os.utime(tmp_path / draft, (0, 0))
     write(tmp_path / "[ann].json", b"")
-    assert names(tmp_path) == sorted(["[ann].json", *drafts[1:]])
+    assert list_names(tmp_path) == sorted(["[ann].json", *drafts[1:]])
     remove_drafts(tmp_path)
-    assert names(tmp_path) == sorted(["[ann].json", *drafts[2:]])
+    assert list_names(tmp_path) == sorted(["[ann].json", *drafts[2:]])
 
 
 ENDED = """
@@ -64,7 +64,7 @@ def test_who_is_ended_in_the_middle_leaves_no_draft(tmp_path, by):
     path = tmp_path / "grades.csv"
     done = subprocess.run([sys.executable, "-c", ENDED, str(path), by], check=False, stderr=subprocess.DEVNULL)
     assert done.returncode == -signal.Signals[by]
-    assert names(tmp_path) == (["grades.csv"] if by != "SIGINT" else [])
+    assert list_names(tmp_path) == (["grades.csv"] if by != "SIGINT" else [])
 
 
 def test_an_error_names_the_file_and_not_its_draft(tmp_path, monkeypatch):
@@ -82,13 +82,13 @@ def test_what_cannot_be_written_leaves_what_was_there(tmp_path, monkeypatch, bro
     path = tmp_path / "a.json"
     write(path, b"old")
 
-    def full(*_):
+    def raise_disk_full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, broken, full)
+    monkeypatch.setattr(os, broken, raise_disk_full)
     with pytest.raises(OSError, match="No space"):
         write(path, b"new")
-    assert (path.read_bytes(), names(tmp_path)) == (b"old", ["a.json"])
+    assert (path.read_bytes(), list_names(tmp_path)) == (b"old", ["a.json"])
 
 
 def test_modes_are_kept_or_as_evaluated(tmp_path):
@@ -128,7 +128,7 @@ def test_folders_are_refused_also_behind_a_link(tmp_path):
     for path in (tmp_path / "folder", tmp_path / "link"):
         with pytest.raises(IsADirectoryError, match="it is a folder; name a file"):
             write(path, b"x")
-    assert names(tmp_path) == ["folder", "link"]
+    assert list_names(tmp_path) == ["folder", "link"]
 
 
 def test_a_pipe_gets_the_content_and_stays(tmp_path):
@@ -141,7 +141,7 @@ def test_a_pipe_gets_the_content_and_stays(tmp_path):
     reader.join(GIVE_UP)
     assert got == [b"x" * 200_000]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
-    assert names(tmp_path) == ["pipe"]
+    assert list_names(tmp_path) == ["pipe"]
 
 
 def test_a_device_swallows_the_content_and_stays(tmp_path):
@@ -153,7 +153,7 @@ def test_a_device_swallows_the_content_and_stays(tmp_path):
         pytest.skip(f"no device can be made here: {error}")
     write(device, b"x")
     assert stat.S_ISCHR(device.stat().st_mode)
-    assert names(tmp_path) == ["null"]
+    assert list_names(tmp_path) == ["null"]
 
 
 def test_stdout_that_goes_into_a_file_keeps_what_was_printed_before(tmp_path):

@@ -24,27 +24,27 @@ from tests.waiting import wait_until
 ROOT = Path(__file__).parents[2]
 
 
-def a_log() -> Console:
+def make_log_console() -> Console:
     return Console(file=io.StringIO(), force_terminal=False, width=20)
 
 
-def log_of(count: Count, steps_at: dict[int, int], ticks: int) -> str:
+def write_log(count: Count, steps_at: dict[int, int], ticks: int) -> str:
     """Return what stands in a log after so many waits of ten seconds, with so many steps done during each."""
     waits: list[float] = []
 
-    def wait(seconds: float) -> bool:
+    def advance_and_wait(seconds: float) -> bool:
         for _ in range(steps_at.get(len(waits), 0)):
             count.advance()
         waits.append(seconds)
         return len(waits) > ticks
 
-    console = a_log()
-    print_progress_lines(console, count, wait, clock=lambda: 1000.0 + sum(waits))
+    console = make_log_console()
+    print_progress_lines(console, count, advance_and_wait, clock=lambda: 1000.0 + sum(waits))
     return console.file.getvalue()
 
 
 def test_a_log_gets_a_plain_line_every_ten_seconds_whether_or_not_a_step_is_done():
-    text = log_of(Count("grading", 110), {0: 3, 2: 9}, ticks=3)
+    text = write_log(Count("grading", 110), {0: 3, 2: 9}, ticks=3)
     assert text.splitlines() == [
         "grading: 3 of 110 after 0:10",
         "grading: 3 of 110 after 0:20",
@@ -71,11 +71,11 @@ def test_the_time_to_the_end_is_told_while_there_is_one():
 
 
 def test_work_of_unknown_length_shows_its_time():
-    assert log_of(Count("making the class", None), {}, ticks=7).splitlines()[-1] == "making the class: after 1:10"
+    assert write_log(Count("making the class", None), {}, ticks=7).splitlines()[-1] == "making the class: after 1:10"
 
 
 def test_short_work_leaves_nothing_in_a_log_and_no_thread():
-    console = a_log()
+    console = make_log_console()
     with progress_bar(console, "grading", 2) as advance:
         advance()
     assert console.file.getvalue() == ""
@@ -99,7 +99,7 @@ def test_a_closed_pipe_stops_the_lines_and_not_the_work():
 
 
 def test_work_that_breaks_off_leaves_no_thread():
-    with pytest.raises(ZeroDivisionError), progress_bar(a_log(), "grading", 2):
+    with pytest.raises(ZeroDivisionError), progress_bar(make_log_console(), "grading", 2):
         raise ZeroDivisionError
     assert "progress bar" not in {each.name for each in threading.enumerate()}
 
@@ -116,7 +116,7 @@ def test_a_terminal_gets_a_bar_that_is_gone_afterward(total, shown):
 
 
 @pytest.fixture
-def often(monkeypatch, tmp_path):
+def frequent_lines(monkeypatch, tmp_path):
     """A line every 0.02 seconds, and a folder to make things in; with what waits for one more line."""
     monkeypatch.setattr(module, "SECONDS", 0.02)
     lines, line = [], Count.line
@@ -131,31 +131,31 @@ def often(monkeypatch, tmp_path):
     return tmp_path / "made", one_more
 
 
-def test_simulate_counts_the_notebooks_that_it_writes(often, monkeypatch, capfd):
-    made, one_more = often
+def test_simulate_counts_the_notebooks_that_it_writes(frequent_lines, monkeypatch, capfd):
+    made, one_more = frequent_lines
 
-    def slowly(path, root, students, seed, lessons, advance):
+    def work_slowly(path, root, students, seed, lessons, advance):
         for _ in range(students):
             advance()
             one_more()
         return SimpleNamespace(path=path, students=students, lessons=lessons, kinds={})
 
-    monkeypatch.setattr("exercise_kit.simulate.simulate.simulate", slowly)
+    monkeypatch.setattr("exercise_kit.simulate.simulate.simulate", work_slowly)
     command.simulate(made, students=2, lesson=["00_start"], root=ROOT)
     lines = capfd.readouterr().err.splitlines()
     assert any(re.fullmatch(r"writing: 1 of 2 after .+", line) for line in lines)
     assert all(re.fullmatch(r"writing: [0-2] of 2 after [\d:]+(, about [\d:]+ left)?", line) for line in lines)
 
 
-def test_new_class_says_what_it_does(often, monkeypatch, capfd):
-    made, one_more = often
+def test_new_class_says_what_it_does(frequent_lines, monkeypatch, capfd):
+    made, one_more = frequent_lines
 
-    def slowly(*_, **__):
+    def work_slowly(*_, **__):
         one_more()
         return SimpleNamespace(path=made, lessons=["00_start"], stale=())
 
-    monkeypatch.setattr("exercise_kit.nbgrader.class_folder.new_class", slowly)
-    monkeypatch.setattr(build, "build", slowly)
+    monkeypatch.setattr("exercise_kit.nbgrader.class_folder.new_class", work_slowly)
+    monkeypatch.setattr(build, "build", work_slowly)
     commands.new_class(made, root=ROOT)
     said = {line.partition(":")[0] for line in capfd.readouterr().err.splitlines()}
     assert said == {"making the class", "comparing the lessons with their sources"}

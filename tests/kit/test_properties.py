@@ -34,7 +34,7 @@ VALUES = st.recursive(
 
 
 @st.composite
-def tensors(draw):
+def draw_tensor(draw):
     sizes = draw(st.lists(st.integers(0, 4), max_size=4))
     dtype = draw(st.sampled_from(list(DTYPES.values())))
     raw = draw(st.binary(min_size=math.prod(sizes) * dtype.itemsize, max_size=math.prod(sizes) * dtype.itemsize))
@@ -43,7 +43,7 @@ def tensors(draw):
     return torch.frombuffer(bytearray(raw), dtype=dtype).reshape(sizes) if raw else torch.empty(sizes, dtype=dtype)
 
 
-def bits(tensor):
+def list_bits(tensor):
     """Return what a tensor holds, to the bit: a NaN equals itself here."""
     return tensor.dtype, tuple(tensor.shape), tensor.contiguous().flatten().view(torch.uint8).tolist()
 
@@ -57,18 +57,18 @@ def receive_bytes(data, caps=None):
         return Wire(near.fileno(), caps, blocking=False).receive(deadline=math.inf)
 
 
-def frame(header, payload):
+def make_frame(header, payload):
     return MAGIC + struct.pack(">IQ", len(header), len(payload)) + header + payload
 
 
-@given(JSON, st.lists(tensors(), max_size=3))
+@given(JSON, st.lists(draw_tensor(), max_size=3))
 def test_any_frame_arrives_as_it_was_sent(body, sent):
     near, far = socket.socketpair()
     with near, far:
         Wire(far.fileno(), blocking=True).send(body, sent)
         arrived, got = Wire(near.fileno(), blocking=True).receive()
     assert arrived == body
-    assert [*map(bits, got)] == [*map(bits, sent)]
+    assert [*map(list_bits, got)] == [*map(list_bits, sent)]
 
 
 @given(st.binary(max_size=200), st.booleans())
@@ -81,7 +81,7 @@ def test_any_bytes_are_a_frame_or_are_refused(data, begins_as_one):
 def test_any_header_is_a_frames_or_is_refused(listed, body, payload):
     header = json.dumps({"tensors": listed, "body": body}).encode()
     try:
-        _, got = receive_bytes(frame(header, payload))
+        _, got = receive_bytes(make_frame(header, payload))
     except (WireError, Closed):
         return
     assert sum(each.numel() * each.itemsize for each in got) == len(payload)
@@ -96,14 +96,14 @@ def test_any_value_comes_back(value):
     assert repr(got) == repr(value), "True is no 1, and a tuple no list"
 
 
-@given(st.lists(tensors(), min_size=1, max_size=3), st.booleans())
+@given(st.lists(draw_tensor(), min_size=1, max_size=3), st.booleans())
 def test_any_tensors_come_back_to_the_bit(sent, twice):
     complex_ones = [each for each in sent if each.is_complex()]
     sent = [each for each in sent if not each.is_complex()]
     packer = Packer()
     packed = json.loads(json.dumps(packer.pack(sent * 2 if twice else sent), allow_nan=False))
     got = Unpacker(packer.tensors).unpack(packed)
-    assert [*map(bits, got)] == [*map(bits, sent * 2 if twice else sent)]
+    assert [*map(list_bits, got)] == [*map(list_bits, sent * 2 if twice else sent)]
     assert len(packer.tensors) == len(sent), "a tensor travels once"
     assert all("other" in Packer().pack(each) for each in complex_ones), "described, as no answer is complex"
 
@@ -141,7 +141,7 @@ def test_the_scan_changes_nothing_but_outputs(value):
     assert load(text.encode()) == value
 
 
-def cells_of(reader, content):
+def read_cells(reader, content):
     """Return what a reader finds; None when it refuses the file, which it has to do in words."""
     try:
         return reader(content).cells
@@ -154,7 +154,7 @@ def cells_of(reader, content):
 @given(st.binary(max_size=200) | JSON.map(lambda each: json.dumps(each).encode()))
 def test_any_file_is_read_or_refused_in_words(content):
     for reader in (open_notebook, open_script):
-        for cell in cells_of(reader, content) or ():
+        for cell in read_cells(reader, content) or ():
             assert cell.source.encode("utf-8").decode("utf-8") == cell.source
 
 
@@ -162,4 +162,4 @@ def test_any_file_is_read_or_refused_in_words(content):
 def test_half_a_notebook_is_refused(cells, data):
     text = json.dumps({"nbformat": 4, "metadata": {}, "cells": cells}).encode()
     cut = data.draw(st.integers(1, len(text) - 1))
-    assert cells_of(open_notebook, text[:cut]) is None
+    assert read_cells(open_notebook, text[:cut]) is None

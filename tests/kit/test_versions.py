@@ -47,11 +47,11 @@ def test_require_supported_raises_the_message(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_missing_torch_is_an_import_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    def not_installed(name: str) -> str:
+    def raise_not_installed(name: str) -> str:
         raise PackageNotFoundError(name)
 
     monkeypatch.delitem(sys.modules, "torch")
-    monkeypatch.setattr("exercise_kit.versions.version", not_installed)
+    monkeypatch.setattr("exercise_kit.versions.version", raise_not_installed)
     with pytest.raises(ImportError, match="pip install torch torchvision"):
         require_supported()
 
@@ -62,7 +62,7 @@ def test_minimum_versions_agree_with_the_package_metadata() -> None:
     assert f"torch>={MINIMUM_TORCH[0]}.{MINIMUM_TORCH[1]}" in project["dependencies"]
 
 
-def loaded_by(program: str) -> set[str]:
+def list_loaded_packages(program: str) -> set[str]:
     """The packages that a program loads beyond its first statement's, in a process of its own."""
     first, _, rest = program.partition("; ")
     program = f"{first}; import sys; known = {{*sys.modules}}; {rest}; print(*{{*sys.modules}} - known)"
@@ -71,11 +71,11 @@ def loaded_by(program: str) -> set[str]:
 
 
 def test_import_loads_nothing_heavy() -> None:
-    assert "torch" not in loaded_by("import sys; import vit_course")
+    assert "torch" not in list_loaded_packages("import sys; import vit_course")
 
 
 def test_the_model_loads_torch_and_nothing_heavier() -> None:
-    own = loaded_by("import torch; from vit_course import PRESETS, VisionTransformer, ViTConfig")
+    own = list_loaded_packages("import torch; from vit_course import PRESETS, VisionTransformer, ViTConfig")
     heavy = {"torchvision", "matplotlib", "sklearn", "scipy", "pandas", "PIL", "nbgrader", "nbformat"}
     heavy |= {"jupyterlab", "IPython", "timm", "transformers", "torchinfo", "einops", "typer", "rich"}
     assert "vit_course" in own

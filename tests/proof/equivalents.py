@@ -30,10 +30,10 @@ def equivalent_solutions() -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def _read_list(file: Path) -> dict[str, dict[str, str]]:
-    return read(file.read_text("utf-8"))
+    return parse_list(file.read_text("utf-8"))
 
 
-def read(text: str) -> dict[str, dict[str, str]]:
+def parse_list(text: str) -> dict[str, dict[str, str]]:
     """Return what a list says: see :func:`equivalents`."""
     found: dict[str, dict[str, str]] = {}
     exercises: list[str] = []

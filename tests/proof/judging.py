@@ -15,7 +15,7 @@ from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
 from tests.our_hidden_checks import hidden_checks
-from tests.proof.mutants import Mutant, exercises_with, is_helper
+from tests.proof.mutants import Mutant, find_exercises_that_need, is_helper
 from tests.proof.solutions import SolutionMutant
 from vit_course.exercises.catalog import EXERCISES
 
@@ -68,7 +68,7 @@ class MutantJudge:
     def evaluate(self, check: Check, objects: Sequence[Callable[..., Any]]) -> Outcome:
         """Return what one check finds about some objects."""
         student = Student(dict(zip(EXERCISES[self.exercise].objects, objects, strict=True)))
-        with time_limit():
+        with limit_time_and_memory():
             return hidden_checks().evaluate(self.exercise, check, student, self._key)
 
 
@@ -89,7 +89,7 @@ class MutantJudges:
 
     def caught_by(self, mutant: Mutant, exercise: str) -> str | None:
         """The first check that fails a mutant, None when every check passes it; see :meth:`MutantJudge.caught_by`."""
-        others = exercises_with(mutant.place) if is_helper(mutant.place) else ()
+        others = find_exercises_that_need(mutant.place) if is_helper(mutant.place) else ()
         found = (self.of(each).caught_by(mutant) for each in dict.fromkeys((exercise, *others)))
         return next(filter(None, found), None)
 
@@ -97,14 +97,14 @@ class MutantJudges:
 def make_objects(mutant: Mutant | SolutionMutant, exercise: str) -> tuple[Callable[..., Any], ...] | None:
     """A mutant's objects, None when its module cannot be imported any more."""
     try:
-        with time_limit():
+        with limit_time_and_memory():
             return mutant.objects(exercise)
     except (Exception, OutOfTime):
         return None
 
 
 @contextlib.contextmanager
-def time_limit() -> Iterator[None]:
+def limit_time_and_memory() -> Iterator[None]:
     """Stop what takes too long with :class:`OutOfTime`, and give no more memory than some; in a main thread alone."""
 
     def stop(*_: object) -> None:
@@ -113,7 +113,7 @@ def time_limit() -> Iterator[None]:
     before = signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, SECONDS, 1)  # and each second again, if somebody swallows it
     try:
-        with _bounded_memory():
+        with _limit_memory():
             yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -121,7 +121,7 @@ def time_limit() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _bounded_memory() -> Iterator[None]:
+def _limit_memory() -> Iterator[None]:
     if sys.platform != "linux":
         yield
         return

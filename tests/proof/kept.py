@@ -23,12 +23,14 @@ SOURCES = ("exercise_kit", "vit_course", "solutions", "tests", "pyproject.toml")
 KINDS = (".py", ".json", ".toml", ".txt")
 
 
-def keep(name: str, compute: Callable[[], Any], place: Path = KEPT, sources: Sequence[Path] | None = None) -> Any:
+def compute_or_recall(
+    name: str, compute: Callable[[], Any], place: Path = KEPT, sources: Sequence[Path] | None = None
+) -> Any:
     """Return what ``compute`` gives, JSON; not computed again until any of the sources, or torch, is another one.
 
     Only results are kept, never a verdict on them: a test compares them anew each time.
     """
-    folder = place / _digest(tuple(sources) if sources else tuple(ROOT / each for each in SOURCES))
+    folder = place / _digest_sources(tuple(sources) if sources else tuple(ROOT / each for each in SOURCES))
     file = folder / f"{name}.json"
     try:
         return json.loads(file.read_text("utf-8"))
@@ -43,17 +45,17 @@ def keep(name: str, compute: Callable[[], Any], place: Path = KEPT, sources: Seq
 
 
 @cache
-def _digest(sources: tuple[Path, ...]) -> str:
+def _digest_sources(sources: tuple[Path, ...]) -> str:
     digest = hashlib.sha256(
         repr((torch.__version__, np.__version__, platform.platform(), platform.python_version())).encode()
     )
-    for path in _files(sources):
+    for path in _iterate_files(sources):
         content = path.read_bytes()
         digest.update(f"{path}\n{len(content)}\n".encode() + content)
     return digest.hexdigest()
 
 
-def _files(sources: Sequence[Path]) -> Iterator[Path]:
+def _iterate_files(sources: Sequence[Path]) -> Iterator[Path]:
     for source in sources:
         every = sorted(source.rglob("*")) if source.is_dir() else [source]
         yield from (path for path in every if path.suffix in KINDS and path.is_file())

@@ -11,7 +11,7 @@ import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.proof.operators import changes, is_words, short
+from tests.proof.operators import is_message, iterate_changes, shorten_source
 
 
 @dataclass(frozen=True)
@@ -23,27 +23,27 @@ class Site:
     place: str
 
 
-def mutations(definition: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
+def iterate_mutations(definition: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
     """Every mutation of a definition: a name that is used only once, and the whole definition with it."""
     stored = pickle.dumps(definition)
     seen, names = {ast.dump(definition)}, set[str]()
-    for number, site in enumerate(_sites(definition)):
-        for which in range(len(list(changes(site.node)))):
+    for number, site in enumerate(_list_sites(definition)):
+        for which in range(len(list(iterate_changes(site.node)))):
             changed = pickle.loads(stored)
-            description, apply = list(changes(list(_sites(changed))[number].node))[which]
+            description, apply = list(iterate_changes(list(_list_sites(changed))[number].node))[which]
             apply()
             tree = ast.dump(changed)
             if tree in seen:  # two ways to the same mutation
                 continue
             seen.add(tree)
-            name = _make_unique(f"{site.place}: {short(site.statement)}: {description}", names)
+            name = _make_unique(f"{site.place}: {shorten_source(site.statement)}: {description}", names)
             names.add(name)
             yield name, changed
 
 
-def names_in(definition: ast.stmt) -> list[str]:
+def list_names(definition: ast.stmt) -> list[str]:
     """The names that a definition uses when it runs, each once."""
-    nodes = (site.node for site in _sites(definition))
+    nodes = (site.node for site in _list_sites(definition))
     return list(dict.fromkeys(node.id for node in nodes if isinstance(node, ast.Name)))
 
 
@@ -56,12 +56,12 @@ def _make_unique(name: str, names: set[str]) -> str:
     return unique
 
 
-def _sites(definition: ast.stmt) -> list[Site]:
+def _list_sites(definition: ast.stmt) -> list[Site]:
     """Every node that could be changed: no docstrings, annotations, or messages of errors."""
-    return list(_inside(definition, definition, ""))
+    return list(_iterate_sites(definition, definition, ""))
 
 
-def _inside(node: ast.AST, statement: ast.stmt, place: str) -> Iterator[Site]:
+def _iterate_sites(node: ast.AST, statement: ast.stmt, place: str) -> Iterator[Site]:
     if isinstance(node, ast.stmt):
         statement = node
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -73,5 +73,5 @@ def _inside(node: ast.AST, statement: ast.stmt, place: str) -> Iterator[Site]:
         if name in ("annotation", "returns", "decorator_list", "ctx", "bases"):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and not is_words(child):
-                yield from _inside(child, statement, place)
+            if isinstance(child, ast.AST) and not is_message(child):
+                yield from _iterate_sites(child, statement, place)

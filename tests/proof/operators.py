@@ -41,28 +41,36 @@ DELETED = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.If, ast.For, 
 LONGEST = 60
 
 
-def changes(node: ast.AST) -> Iterator[Change]:
+def iterate_changes(node: ast.AST) -> Iterator[Change]:
     """Yield what can be done to a node, in words, and what does it."""
-    before = short(node) if isinstance(node, ast.expr) else ""
-    for kind in (_operators, _conditions, _constants, _calls, _items, _statements, _wrappers):
+    before = shorten_source(node) if isinstance(node, ast.expr) else ""
+    for kind in (
+        _change_operators,
+        _change_conditions,
+        _change_constants,
+        _change_calls,
+        _change_items,
+        _change_statements,
+        _change_wrappers,
+    ):
         for after, apply in kind(node):
             yield (f"{before} -> {after}" if before else after), apply
 
 
-def _operators(node: ast.AST) -> Iterator[Change]:
+def _change_operators(node: ast.AST) -> Iterator[Change]:
     if isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in ARITHMETIC:
         other = ARITHMETIC[type(node.op)]
         yield f"{type(node.op).__name__} to {other.__name__}", partial(setattr, node, "op", other())
     if isinstance(node, ast.BinOp):
-        yield "left side alone", partial(_become, node, node.left)
-        yield "right side alone", partial(_become, node, node.right)
+        yield "left side alone", partial(_replace_node, node, node.left)
+        yield "right side alone", partial(_replace_node, node, node.right)
         if isinstance(node.op, NOT_COMMUTATIVE):
-            yield "sides swapped", partial(_swap, node, "left", "right")
+            yield "sides swapped", partial(_swap_fields, node, "left", "right")
     elif isinstance(node, ast.UnaryOp):
-        yield f"without {type(node.op).__name__}", partial(_become, node, node.operand)
+        yield f"without {type(node.op).__name__}", partial(_replace_node, node, node.operand)
 
 
-def _conditions(node: ast.AST) -> Iterator[Change]:
+def _change_conditions(node: ast.AST) -> Iterator[Change]:
     if isinstance(node, ast.Compare):
         for index, operator in enumerate(node.ops):
             for other in COMPARISONS[type(operator)]:
@@ -74,15 +82,15 @@ def _conditions(node: ast.AST) -> Iterator[Change]:
         connective = ast.Or if isinstance(node.op, ast.And) else ast.And
         yield f"to {connective.__name__}", partial(setattr, node, "op", connective())
         for index in range(len(node.values)):
-            yield f"part {index} alone", partial(_become, node, node.values[index])
+            yield f"part {index} alone", partial(_replace_node, node, node.values[index])
     elif isinstance(node, ast.IfExp):
-        yield "always the first", partial(_become, node, node.body)
-        yield "always the second", partial(_become, node, node.orelse)
+        yield "always the first", partial(_replace_node, node, node.body)
+        yield "always the second", partial(_replace_node, node, node.orelse)
     elif isinstance(node, ast.comprehension) and node.ifs:
         yield "without the condition", node.ifs.clear
 
 
-def _constants(node: ast.AST) -> Iterator[Change]:
+def _change_constants(node: ast.AST) -> Iterator[Change]:
     if not isinstance(node, ast.Constant):
         return
     value, others = node.value, list[Any]()
@@ -98,22 +106,22 @@ def _constants(node: ast.AST) -> Iterator[Change]:
         yield repr(other), partial(setattr, node, "value", other)
 
 
-def _calls(node: ast.AST) -> Iterator[Change]:
+def _change_calls(node: ast.AST) -> Iterator[Change]:
     if not isinstance(node, ast.Call):
         return
     if isinstance(node.func, ast.Attribute):
         owner = node.func.value
-        yield f"without .{node.func.attr}(...)", partial(_become, node, owner)
+        yield f"without .{node.func.attr}(...)", partial(_replace_node, node, owner)
     for index in range(len(node.args) - 1):
         yield f"arguments {index} and {index + 1} swapped", partial(_swap_items, node.args, index)
     if node.args:
-        yield "the first argument for the call", partial(_become, node, node.args[0])
-        yield "without the last argument", partial(_drop, node.args, -1)
+        yield "the first argument for the call", partial(_replace_node, node, node.args[0])
+        yield "without the last argument", partial(_drop_item, node.args, -1)
     for index, keyword in enumerate(node.keywords):
-        yield f"without {keyword.arg}=", partial(_drop, node.keywords, index)
+        yield f"without {keyword.arg}=", partial(_drop_item, node.keywords, index)
 
 
-def _items(node: ast.AST) -> Iterator[Change]:
+def _change_items(node: ast.AST) -> Iterator[Change]:
     if isinstance(node, ast.Tuple | ast.List | ast.Dict):
         items = node.values if isinstance(node, ast.Dict) else node.elts
         for index in range(len(items) - 1):
@@ -123,38 +131,38 @@ def _items(node: ast.AST) -> Iterator[Change]:
             if getattr(node, side) is not None:
                 yield f"without its {side} end", partial(setattr, node, side, None)
     elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-        yield "without the index", partial(_become, node, node.value)
+        yield "without the index", partial(_replace_node, node, node.value)
 
 
-def _statements(node: ast.AST) -> Iterator[Change]:
+def _change_statements(node: ast.AST) -> Iterator[Change]:
     for field in ("body", "orelse", "finalbody"):
         body = getattr(node, field, None)
         if not isinstance(body, list):
             continue
         for index, statement in enumerate(body):
-            if isinstance(statement, DELETED) and not is_words(statement) and _does_something(statement):
-                yield f"without {short(statement)}", partial(body.__setitem__, index, ast.Pass())
+            if isinstance(statement, DELETED) and not is_message(statement) and _has_effect(statement):
+                yield f"without {shorten_source(statement)}", partial(body.__setitem__, index, ast.Pass())
             if isinstance(statement, ast.If) and not statement.orelse:
-                yield f"always what {short(statement)} guards", partial(_unpack, body, index)
+                yield f"always what {shorten_source(statement)} guards", partial(_unpack_statement, body, index)
 
 
-def _does_something(statement: ast.stmt) -> bool:
+def _has_effect(statement: ast.stmt) -> bool:
     return not (isinstance(statement, ast.AnnAssign) and statement.value is None)
 
 
-def _wrappers(node: ast.AST) -> Iterator[Change]:
+def _change_wrappers(node: ast.AST) -> Iterator[Change]:
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         for index, decorator in enumerate(node.decorator_list):
             if ast.unparse(decorator) not in KEPT_DECORATORS:
-                yield f"without @{short(decorator)}", partial(_drop, node.decorator_list, index)
+                yield f"without @{shorten_source(decorator)}", partial(_drop_item, node.decorator_list, index)
     for body in (getattr(node, "body", None), getattr(node, "orelse", None)):
         if isinstance(body, list):
             for index, statement in enumerate(body):
                 if isinstance(statement, ast.With):
-                    yield f"without {short(statement)}", partial(_unpack, body, index)
+                    yield f"without {shorten_source(statement)}", partial(_unpack_statement, body, index)
 
 
-def _become(node: ast.AST, other: ast.AST) -> None:
+def _replace_node(node: ast.AST, other: ast.AST) -> None:
     """Turn a node into another one, where it stands."""
     fields = dict(vars(other))
     node.__class__ = type(other)
@@ -162,16 +170,16 @@ def _become(node: ast.AST, other: ast.AST) -> None:
     vars(node).update(fields)
 
 
-def _unpack(body: list[ast.stmt], index: int) -> None:
+def _unpack_statement(body: list[ast.stmt], index: int) -> None:
     """Put what a statement holds in its place."""
     body[index : index + 1] = body[index].body  # type: ignore[attr-defined]
 
 
-def _drop(items: list[Any], index: int) -> None:
+def _drop_item(items: list[Any], index: int) -> None:
     del items[index]
 
 
-def _swap(node: ast.AST, one: str, other: str) -> None:
+def _swap_fields(node: ast.AST, one: str, other: str) -> None:
     first, second = getattr(node, one), getattr(node, other)
     setattr(node, one, second)
     setattr(node, other, first)
@@ -181,13 +189,13 @@ def _swap_items(items: list[Any], index: int) -> None:
     items[index], items[index + 1] = items[index + 1], items[index]
 
 
-def short(node: ast.AST) -> str:
+def shorten_source(node: ast.AST) -> str:
     """The first line of a node's source, cut where it is long."""
     line = ast.unparse(node).splitlines()[0]
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
 
 
-def is_words(node: ast.AST) -> bool:
+def is_message(node: ast.AST) -> bool:
     """A docstring, an ellipsis, a text with numbers in it, an error and its message, or an overload."""
     if isinstance(node, ast.FunctionDef):
         return any(ast.unparse(each) == "overload" for each in node.decorator_list)

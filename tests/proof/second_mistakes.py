@@ -97,15 +97,15 @@ class Finding:
     kept: float
 
     @property
-    def beyond(self) -> dict[str, list[str]]:
+    def unexplained_failures(self) -> dict[str, list[str]]:
         """Kind → the checks that fail for it, where the mistake's sentence does not account for them."""
         found: dict[str, list[str]] = {}
         for each in self.failed:
-            if each.kind and not accounts_for(self.wrong.cause, each.kind):
+            if each.kind and not has_word_of_kind(self.wrong.cause, each.kind):
                 found.setdefault(each.kind, []).append(each.name)
         return found
 
-    def costs_little(self, reasons: Collection[tuple[str, ...]]) -> list[tuple[str, ...]] | None:
+    def find_reasons_for_little_cost(self, reasons: Collection[tuple[str, ...]]) -> list[tuple[str, ...]] | None:
         """The reasons why it may keep more than two thirds of the points; None where a failed check has none."""
         names = (each for each in self.failed if each.name.startswith(HIDDEN))
         hidden = [(each.name.removeprefix(HIDDEN), each.kind) for each in names]
@@ -124,13 +124,13 @@ class Finding:
         return next((key for key in listed if fnmatch(self.exercise, key[0]) and fnmatch(name, key[1])), None)
 
 
-def accounts_for(cause: Cause, kind: str) -> bool:
+def has_word_of_kind(cause: Cause, kind: str) -> bool:
     """Say whether the name or the sentence of a mistake has a word of a kind of promise."""
     words = re.findall(r"\w+", f"{cause.name} {cause.explanation}".lower())
     return any(word.startswith(tuple(KINDS[kind].split())) for word in words)
 
 
-def kind_of_failure(record: Record, right: Record, reason: Reason | None = None) -> str:
+def find_kind_of_failure(record: Record, right: Record, reason: Reason | None = None) -> str:
     """The kind of promise that is broken where a check ended.
 
     Args:
@@ -147,49 +147,51 @@ def kind_of_failure(record: Record, right: Record, reason: Reason | None = None)
     label = entry[0] if isinstance(entry, tuple) and entry else ""
     if isinstance(wanted, tuple) and wanted[:1] == ("raised",):
         return "error"
-    if label == "gradients" and not _is_missing(entry, wanted) and len(differing) > 1:
+    if label == "gradients" and not _is_gradient_missing(entry, wanted) and len(differing) > 1:
         return ""  # of other numbers the gradient is another one, too
     if isinstance(label, str) and label in _OF_RECORDS:
         return _OF_RECORDS[label]
-    return "dtype" if _same_but_for_dtype(entry, wanted) else ""
+    return "dtype" if _is_same_but_for_dtype(entry, wanted) else ""
 
 
-def _is_missing(found: Any, wanted: Any) -> bool:
+def _is_gradient_missing(found: Any, wanted: Any) -> bool:
     """Say whether a gradient on record is None, where the right answer has one."""
     return any(here is None and there is not None for here, there in zip(found[1], wanted[1], strict=False))
 
 
-def _same_but_for_dtype(found: object, wanted: object) -> bool:
+def _is_same_but_for_dtype(found: object, wanted: object) -> bool:
     if isinstance(found, Tensor) and isinstance(wanted, Tensor):
         return found.shape == wanted.shape and are_close(found.to(torch.float64), wanted.to(torch.float64))
     if isinstance(found, tuple) and isinstance(wanted, tuple):
         pairs = zip(found, wanted, strict=False)
-        return len(found) == len(wanted) and all(is_same_record(*each) or _same_but_for_dtype(*each) for each in pairs)
+        return len(found) == len(wanted) and all(
+            is_same_record(*each) or _is_same_but_for_dtype(*each) for each in pairs
+        )
     return False
 
 
-def distinct_exercises() -> list[Exercise]:
+def list_distinct_exercises() -> list[Exercise]:
     """The exercises with code to write, without those that share the checks of another."""
     first = {id(each.checks): each for each in reversed(list(course().exercises.values())) if not each.file}
     return [each for each in course().exercises.values() if first.get(id(each.checks)) is each]
 
 
-def examine(exercise: Exercise, mistakes: Sequence[Misconception] | None = None) -> Iterator[Finding]:
+def iterate_findings(exercise: Exercise, mistakes: Sequence[Misconception] | None = None) -> Iterator[Finding]:
     """Yield what each known mistake of an exercise fails; of ``mistakes`` alone, where they are given."""
     right = Misconception(Cause("right", "", "", ""), course().references()[exercise.name])
-    records = {each.check.name: each.record for each in _outcomes(exercise, right)}
+    records = {each.check.name: each.record for each in _run_hidden_checks(exercise, right)}
     for wrong in exercise.misconceptions if mistakes is None else mistakes:
-        outcomes = _outcomes(exercise, wrong)
+        outcomes = _run_hidden_checks(exercise, wrong)
         hidden = (
-            Failed(f"{HIDDEN}{name}", kind_of_failure(each.record, records[name], each.result.reason))
+            Failed(f"{HIDDEN}{name}", find_kind_of_failure(each.record, records[name], each.result.reason))
             for each in outcomes
             if (name := each.check.name) and each.result.verdict == Verdict.FAIL
         )
-        failed = *_public(exercise, wrong, right), *hidden
+        failed = *_iterate_public_failures(exercise, wrong, right), *hidden
         yield Finding(exercise.name, wrong, failed, compute_fraction(exercise.name, outcomes))
 
 
-def _public(exercise: Exercise, wrong: Misconception, right: Misconception) -> Iterator[Failed]:
+def _iterate_public_failures(exercise: Exercise, wrong: Misconception, right: Misconception) -> Iterator[Failed]:
     lost: set[str] = set()
     for check in exercise.checks:
         if not lost.isdisjoint(check.needs):
@@ -198,22 +200,24 @@ def _public(exercise: Exercise, wrong: Misconception, right: Misconception) -> I
         fails, record = observe_misconception(wrong, exercise.objects, check)
         if fails:
             lost.add(check.name)
-            yield Failed(check.name, kind_of_failure(record, observe_misconception(right, exercise.objects, check)[1]))
+            yield Failed(
+                check.name, find_kind_of_failure(record, observe_misconception(right, exercise.objects, check)[1])
+            )
 
 
-def _outcomes(exercise: Exercise, wrong: Misconception, key: bytes = KEY) -> list[Outcome]:
+def _run_hidden_checks(exercise: Exercise, wrong: Misconception, key: bytes = KEY) -> list[Outcome]:
     named = dict(zip(exercise.objects, wrong.objects, strict=True))
     return list(hidden_checks().run(exercise.name, lambda: Student(named), key))
 
 
-def show_chance(exercises: Sequence[Exercise], secrets: int) -> int:
+def print_points_by_chance(exercises: Sequence[Exercise], secrets: int) -> int:
     """Print the mistakes whose points depend by more than ``MOST_APART`` on the secret: two students may share one.
 
     Returns: how many there are.
     """
     found = 0
     for exercise, wrong in ((each, wrong) for each in exercises for wrong in each.misconceptions):
-        outcomes = [_outcomes(exercise, wrong, f"secret {number}".encode()) for number in range(secrets)]
+        outcomes = [_run_hidden_checks(exercise, wrong, f"secret {number}".encode()) for number in range(secrets)]
         kept = [compute_fraction(exercise.name, each) for each in outcomes]
         if max(kept) - min(kept) > MOST_APART:
             found += 1
@@ -224,7 +228,7 @@ def show_chance(exercises: Sequence[Exercise], secrets: int) -> int:
     return found
 
 
-def read_listed() -> tuple[dict[tuple[str, ...], str], dict[tuple[str, ...], str]]:
+def read_listed_reasons() -> tuple[dict[tuple[str, ...], str], dict[tuple[str, ...], str]]:
     """Why all is right, by (exercise, mistake, kind), and why little is lost, by (kind,) or (exercise, check)."""
     beyond: dict[tuple[str, ...], str] = {}
     points: dict[tuple[str, ...], str] = {}
@@ -248,25 +252,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--points", action="store_true", help="those too that keep more than two thirds of the points")
     parser.add_argument("--secrets", type=int, help="evaluate under so many, and list what depends on them; no more")
     options = parser.parse_args(arguments)
-    exercises = distinct_exercises()
+    exercises = list_distinct_exercises()
     if options.exercise:
         exercises = [_find_exercise(name, exercises, parser) for name in dict.fromkeys(options.exercise)]
     if options.secrets:
-        return int(show_chance(exercises, options.secrets) > 0)
-    (reasons, cheap), counts = read_listed(), Counter()
+        return int(print_points_by_chance(exercises, options.secrets) > 0)
+    (reasons, cheap), counts = read_listed_reasons(), Counter()
     used: set[tuple[str, ...]] = set()
-    for finding in (finding for each in exercises for finding in examine(each)):
-        keys = {kind: (finding.exercise, finding.wrong.name, kind) for kind in finding.beyond}
+    for finding in (finding for each in exercises for finding in iterate_findings(each)):
+        keys = {kind: (finding.exercise, finding.wrong.name, kind) for kind in finding.unexplained_failures}
         used |= {key for key in keys.values() if key in reasons}
-        beyond = {kind: finding.beyond[kind] for kind, key in keys.items() if key not in reasons}
+        beyond = {kind: finding.unexplained_failures[kind] for kind, key in keys.items() if key not in reasons}
         counts += Counter(mistakes=1, second=bool(beyond))
         if finding.kept > MOST_KEPT:
-            why = finding.costs_little(cheap)
+            why = finding.find_reasons_for_little_cost(cheap)
             used |= set(why or ())
             counts += Counter(little=1, kept=why is None)
             if why is None and options.points:
                 beyond[KEEPS] = [f"{finding.kept:.0%} of them are kept"]
-        _show(finding, beyond, options.all)
+        _print_finding(finding, beyond, options.all)
     checked = {each.name for each in exercises}
     for key in (
         stale := [
@@ -294,7 +298,7 @@ def _find_exercise(name: str, exercises: Sequence[Exercise], parser: argparse.Ar
     return next(each for each in exercises if each.checks is known[name].checks)
 
 
-def _show(finding: Finding, beyond: Mapping[str, Sequence[str]], is_whole: bool) -> None:
+def _print_finding(finding: Finding, beyond: Mapping[str, Sequence[str]], is_whole: bool) -> None:
     if beyond or is_whole:
         print(f"{finding.exercise}: {finding.wrong.name} (keeps {finding.kept:.0%})", flush=True)
     for kind, checks in beyond.items():

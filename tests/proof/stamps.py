@@ -16,7 +16,7 @@ from pathlib import Path
 
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.files import write
-from tests.proof.mutants import definitions_of
+from tests.proof.mutants import find_definitions
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
 
@@ -33,16 +33,16 @@ ROADS = "e2e or kit or training"
 LED_THROUGH = ("exercise_kit", "vit_course", "tests/e2e", "tests/kit")
 
 
-def stamps() -> dict[str, str]:
+def compute_stamps() -> dict[str, str]:
     """For each exercise, for the machinery, and for the roads, a digest of what the proofs depend on."""
     machinery = [path for folder in MACHINERY for path in (ROOT / folder).rglob("*")]
     tests = ROOT / "tests"
     proofs = (path for path in (tests / "course").rglob("*.py") if "mark.proof" in path.read_text("utf-8"))
     shared = (*(ROOT / SHARED).glob("*.py"), *tests.glob("*.py"))
-    found = {EVERYTHING: digest_of([*machinery, *proofs, *shared])}
+    found = {EVERYTHING: compute_digest([*machinery, *proofs, *shared])}
     roads = (path for folder in LED_THROUGH for path in (ROOT / folder).rglob("*"))
-    found[ROADS] = digest_of(path for path in roads if not path.is_relative_to(ROOT / SHARED))
-    return found | {name: digest_of(_sources_of(each)) for name, each in EXERCISES.items()}
+    found[ROADS] = compute_digest(path for path in roads if not path.is_relative_to(ROOT / SHARED))
+    return found | {name: compute_digest(_iterate_sources(each)) for name, each in EXERCISES.items()}
 
 
 def find_changed(proved: dict[str, str], now: dict[str, str]) -> list[str]:
@@ -50,18 +50,18 @@ def find_changed(proved: dict[str, str], now: dict[str, str]) -> list[str]:
     return [name for name, digest in now.items() if proved.get(name) != digest]
 
 
-def _sources_of(exercise: Exercise) -> Iterable[Path]:
+def _iterate_sources(exercise: Exercise) -> Iterable[Path]:
     """Its folder or file, what its lesson's exercises share, its lesson and its reference."""
     home = ROOT / SHARED
     folder = home.joinpath(*(exercise.checks[0].function.__module__).split(".")[2:-1])
     yield from folder.glob("*")
     yield from (folder if folder.parent == home else folder.parent).glob("*.py")
     yield SOLUTIONS / f"{exercise.lesson}.py"
-    modules = {module for module, _ in definitions_of(exercise.name)} if exercise.name in REFERENCE else ()
+    modules = {module for module, _ in find_definitions(exercise.name)} if exercise.name in REFERENCE else ()
     yield from (ROOT.joinpath(*module.split(".")).with_suffix(".py") for module in modules)
 
 
-def digest_of(paths: Iterable[Path]) -> str:
+def compute_digest(paths: Iterable[Path]) -> str:
     """Of what the files say to Python, so that neither prose nor the length of a line asks for a proof."""
     digest = hashlib.sha256()
     for path in sorted({each for each in paths if each.suffix in (".py", ".toml", ".txt") and each.is_file()}):
@@ -78,7 +78,7 @@ def main() -> None:
     """Print what is to be proved, or keep that all is."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="all of today's proofs have run")
-    now = stamps()
+    now = compute_stamps()
     if parser.parse_args().write:
         write(STAMPS, (json.dumps(now, indent=1) + "\n").encode())
         return

@@ -11,8 +11,8 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.judge.scoring import compute_fraction
 from tests.our_hidden_checks import hidden_checks
-from tests.proof.judging import MutantJudge, OutOfTime, make_objects, time_limit
-from tests.proof.kept import keep
+from tests.proof.judging import MutantJudge, OutOfTime, limit_time_and_memory, make_objects
+from tests.proof.kept import compute_or_recall
 from tests.proof.solutions import list_solved, solution_mutants
 from tests.proof.variants import some
 from vit_course.exercises.catalog import EXERCISES
@@ -30,10 +30,10 @@ class InPublic:
         self._names = EXERCISES[exercise].objects
         self._order = list(EXERCISES[exercise].checks)
 
-    def passes(self, objects):
+    def passes_public_checks(self, objects):
         for check in self._order:
             try:
-                with silence(), time_limit():
+                with silence(), limit_time_and_memory():
                     check.ask(Student(dict(zip(self._names, objects, strict=True))))
             except (Failure, OutOfTime):
                 self._order.remove(check)
@@ -49,7 +49,7 @@ def measure_lost_points(exercise):
     public, found = InPublic(exercise), {}
     for mutant in [*solution_mutants(exercise), *some(exercise, OF_VARIANTS)]:
         objects = make_objects(mutant, exercise)
-        if objects is not None and public.passes(objects):
+        if objects is not None and public.passes_public_checks(objects):
             mutant_judge = MutantJudge(exercise)
             outcomes = [mutant_judge.evaluate(check, objects) for check in hidden_checks().exercises()[exercise]]
             found[mutant.name] = 1 - compute_fraction(exercise, outcomes)
@@ -59,7 +59,7 @@ def measure_lost_points(exercise):
 @pytest.mark.proof
 @pytest.mark.parametrize("exercise", list_solved())
 def test_who_passes_in_public_loses_a_quarter_at_most(exercise):
-    shares = keep(f"lost-{exercise}", lambda: measure_lost_points(exercise))
+    shares = compute_or_recall(f"lost-{exercise}", lambda: measure_lost_points(exercise))
     traps = {name: round(share, 2) for name, share in shares.items() if share > MOST_LOST}
     listed = EXCEPTIONS.get(exercise, {})
     assert traps.keys() <= listed.keys(), f"give each a public check, or even out the points: {traps}"

@@ -8,10 +8,10 @@ import ast
 
 import pytest
 
-from tests.proof.equivalents import equivalent_solutions, equivalents, read
+from tests.proof.equivalents import equivalent_solutions, equivalents, parse_list
 from tests.proof.judging import MutantJudge, MutantJudges
-from tests.proof.kept import keep
-from tests.proof.mutants import Place, definitions_of, mutants_of
+from tests.proof.kept import compute_or_recall
+from tests.proof.mutants import Place, find_definitions, mutants_of
 from tests.proof.solutions import SolutionMutant, list_solved, solution_mutants
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
@@ -60,7 +60,7 @@ def test_every_mutant_is_caught_or_listed(exercise):
         mutant_judges = MutantJudges()
         return list_survivors(mutants_of(exercise), lambda each: mutant_judges.caught_by(each, exercise))
 
-    expect_listed(keep(f"reference-{exercise}", compute), equivalents().get(exercise, {}))
+    expect_listed(compute_or_recall(f"reference-{exercise}", compute), equivalents().get(exercise, {}))
 
 
 @pytest.mark.proof
@@ -72,7 +72,7 @@ def test_every_mutant_of_a_model_solution_is_caught_or_listed(exercise):
     def compute():
         return list_survivors(solution_mutants(exercise), mutant_judge.caught_by)
 
-    expect_listed(keep(f"solution-{exercise}", compute), equivalent_solutions().get(exercise, {}))
+    expect_listed(compute_or_recall(f"solution-{exercise}", compute), equivalent_solutions().get(exercise, {}))
 
 
 def test_every_exercise_has_mutants_of_different_names():
@@ -85,7 +85,7 @@ def test_every_exercise_has_mutants_of_different_names():
 
 
 def test_no_module_is_left_out():
-    places: set[Place] = {place for exercise in REFERENCE for place in definitions_of(exercise)}
+    places: set[Place] = {place for exercise in REFERENCE for place in find_definitions(exercise)}
     assert {module for module, _ in places} == MODULES
     assert {each.__module__ for objects in REFERENCE.values() for each in objects} <= MODULES
     assert ("vit_course.config", "grid_of") in places, "a helper in another module"
@@ -101,12 +101,12 @@ def test_a_mutant_leaves_the_reference_alone():
 
 
 def test_a_list_that_cannot_be_read_says_where():
-    assert read("== a, b\n-- why\nfirst\n\n== c\n-- too\nfirst\n") == {
+    assert parse_list("== a, b\n-- why\nfirst\n\n== c\n-- too\nfirst\n") == {
         "a": {"first": "why"},
         "b": {"first": "why"},
         "c": {"first": "too"},
     }
     with pytest.raises(ValueError, match="line 2: a mutant needs"):
-        read("== a\nfirst\n")
+        parse_list("== a\nfirst\n")
     with pytest.raises(ValueError, match="line 4: a lists this mutant twice"):
-        read("== a\n-- why\nfirst\nfirst\n")
+        parse_list("== a\n-- why\nfirst\nfirst\n")

@@ -4,16 +4,16 @@ import ast
 
 import pytest
 
-from tests.proof.mutations import mutations, names_in
+from tests.proof.mutations import iterate_mutations, list_names
 
 
 def list_mutated(source):
     """Every source that a slip makes of one."""
     (definition,) = ast.parse(source).body
-    return [ast.unparse(changed) for _, changed in mutations(definition)]
+    return [ast.unparse(changed) for _, changed in iterate_mutations(definition)]
 
 
-def body(source):
+def list_mutated_statements(source):
     """The same for a statement of a function, without its first line."""
     lines = [each.partition("\n    ")[2] for each in list_mutated(f"def f():\n    {source}")]
     return [each.replace("\n    ", "\n") for each in lines]
@@ -65,7 +65,7 @@ def body(source):
     ],
 )
 def test_a_slip_is_made(source, slip):
-    assert slip in body(source)
+    assert slip in list_mutated_statements(source)
 
 
 def test_nothing_equals_its_source_or_another():
@@ -88,7 +88,7 @@ def test_nothing_equals_its_source_or_another():
     ],
 )
 def test_words_and_types_are_left_alone(source):
-    assert body(source) == []
+    assert list_mutated_statements(source) == []
 
 
 def test_a_decorator_is_dropped_but_for_those_that_make_a_class_what_it_is():
@@ -99,7 +99,7 @@ def test_a_decorator_is_dropped_but_for_those_that_make_a_class_what_it_is():
 def test_a_constant_of_a_module_slips_too():
     assert list_mutated("BASE = 10") == ["BASE = 11", "BASE = 9"]
     (definition,) = ast.parse("BASE: int = 10").body
-    assert [name for name, _ in mutations(definition)] == [
+    assert [name for name, _ in iterate_mutations(definition)] == [
         "BASE: BASE: int = 10: 10 -> 11",
         "BASE: BASE: int = 10: 10 -> 9",
     ]
@@ -107,11 +107,11 @@ def test_a_constant_of_a_module_slips_too():
 
 def test_a_name_tells_where_what_and_which():
     (definition,) = ast.parse("class C:\n    def f(self):\n        return 1 + 1").body
-    names = [name for name, _ in mutations(definition)]
+    names = [name for name, _ in iterate_mutations(definition)]
     assert names[0] == "C.f: return 1 + 1: 1 + 1 -> Add to Sub"
     assert {"C.f: return 1 + 1: 1 -> 2", "C.f: return 1 + 1: 1 -> 2 (2)"} <= set(names)
 
 
 def test_names_are_those_that_it_uses_when_it_runs():
     (definition,) = ast.parse("def f(a: Typed) -> Typed:\n    return helper(BASE, a)").body
-    assert names_in(definition) == ["helper", "BASE", "a"]
+    assert list_names(definition) == ["helper", "BASE", "a"]

@@ -17,12 +17,12 @@ from tests.proof.second_mistakes import (
     KINDS,
     MOST_KEPT,
     Finding,
-    accounts_for,
-    distinct_exercises,
-    examine,
-    kind_of_failure,
+    find_kind_of_failure,
+    has_word_of_kind,
+    iterate_findings,
+    list_distinct_exercises,
     main,
-    read_listed,
+    read_listed_reasons,
 )
 from vit_course.patches import patchify
 
@@ -49,7 +49,7 @@ REFUSED, GIVEN = ("raised", "ValueError"), ("returned", RIGHT)
     ],
 )
 def test_the_kind_is_found_where_the_check_ended(record: list[object], right: list[object], kind: str) -> None:
-    assert kind_of_failure(record, right) == kind
+    assert find_kind_of_failure(record, right) == kind
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_kind_is_found_where_the_check_ended(record: list[object], right: li
     ],
 )
 def test_a_sentence_accounts_for_what_it_names(name: str, sentence: str, kind: str, told: bool) -> None:
-    assert accounts_for(Cause(name, sentence, "Why?", "01_a, B"), kind) is told
+    assert has_word_of_kind(Cause(name, sentence, "Why?", "01_a, B"), kind) is told
 
 
 def test_a_mistake_beside_another_is_found_and_points_are_counted() -> None:
@@ -80,40 +80,40 @@ def test_a_mistake_beside_another_is_found_and_points_are_counted() -> None:
     def one(images: Tensor, patch_size: int) -> Tensor:
         return patchify(images, patch_size).flip(1)
 
-    def finding(wrong) -> Finding:  # type: ignore[no-untyped-def]
+    def find_finding(wrong) -> Finding:  # type: ignore[no-untyped-def]
         cause = Cause("last token first", "The tokens run from the last one to the first.", "Why?", "01_a, B")
-        (found,) = examine(exercise, [Misconception(cause, (wrong,))])
+        (found,) = iterate_findings(exercise, [Misconception(cause, (wrong,))])
         return found
 
-    assert finding(one).beyond == {}
-    assert finding(both).beyond.keys() == {"error"}
-    assert "sizes_that_do_not_fit_are_refused" in finding(both).beyond["error"]
-    little = finding(refused_in_silence)
-    assert little.beyond.keys() == {"error"}
+    assert find_finding(one).unexplained_failures == {}
+    assert find_finding(both).unexplained_failures.keys() == {"error"}
+    assert "sizes_that_do_not_fit_are_refused" in find_finding(both).unexplained_failures["error"]
+    little = find_finding(refused_in_silence)
+    assert little.unexplained_failures.keys() == {"error"}
     assert little.kept > MOST_KEPT
-    assert little.costs_little({("error",): "why"}) == [("error",)] * 2
-    assert little.costs_little({("dtype",): "why"}) is None
-    assert finding(one).costs_little({("error",): "why"}) is None
+    assert little.find_reasons_for_little_cost({("error",): "why"}) == [("error",)] * 2
+    assert little.find_reasons_for_little_cost({("dtype",): "why"}) is None
+    assert find_finding(one).find_reasons_for_little_cost({("error",): "why"}) is None
 
 
 def test_every_listed_reason_is_about_a_known_mistake_or_a_hidden_check() -> None:
     known = {(name, each.name) for name, exercise in course().exercises.items() for each in exercise.misconceptions}
-    beyond, points = read_listed()
+    beyond, points = read_listed_reasons()
     assert all(key[:2] in known and key[2] in KINDS and reason for key, reason in beyond.items())
     for (first, *name), reason in points.items():
         assert reason
         places = [each for each in course().exercises.values() if fnmatch(each.name, first)]
         names = [check.name for each in places for check in hidden_checks().exercises()[each.name]]
         names += [wrong.name for each in places for wrong in each.misconceptions]
-        assert fnmatch_any(names, name[0]) if name else first in KINDS
+        assert matches_any(names, name[0]) if name else first in KINDS
 
 
-def fnmatch_any(names: Sequence[str], pattern: str) -> bool:
+def matches_any(names: Sequence[str], pattern: str) -> bool:
     return any(fnmatch(each, pattern) for each in names)
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("exercise", [each.name for each in distinct_exercises()])
+@pytest.mark.parametrize("exercise", [each.name for each in list_distinct_exercises()])
 def test_a_known_mistake_is_one_mistake_and_costs_a_third_or_has_a_reason(
     exercise: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

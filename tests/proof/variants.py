@@ -12,7 +12,7 @@ from typing import Any
 
 from exercise_kit.simulate.modules import is_variant
 from tests.course.test_checks import right_variants_of
-from tests.proof.mutations import mutations
+from tests.proof.mutations import iterate_mutations
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def variant_mutants(exercise: str) -> Iterator[VariantMutant]:
         for place, each in enumerate(variant):
             if is_variant(each):
                 (definition,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
-                for name, changed in mutations(definition):
+                for name, changed in iterate_mutations(definition):
                     yield VariantMutant(name, variant, place, changed)
 
 

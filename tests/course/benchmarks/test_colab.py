@@ -66,7 +66,7 @@ def test_colab_s_packages_are_named_by_name_and_version_only():
     assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.+!]+", line)] == []
 
 
-def picture(*colors):
+def make_striped_png(*colors):
     """A PNG with a stripe of each color."""
     image, stream = Image.new("RGB", (len(colors), 4)), io.BytesIO()
     for column, color in enumerate(colors):
@@ -75,37 +75,48 @@ def picture(*colors):
     return stream.getvalue()
 
 
-def ran(source, *outputs, **metadata):
+def make_executed_cell(source, *outputs, **metadata):
     """A cell that has shown these outputs."""
     cell = nbformat.v4.new_code_cell(source, metadata=metadata)
     cell.outputs = [nbformat.v4.new_output(**each) for each in outputs]
     return cell
 
 
-def display_data(**data):
+def make_display_output(**data):
     return {"output_type": "display_data", "data": {name.replace("_", "/"): value for name, value in data.items()}}
 
 
-GOOD = base64.b64encode(picture("white", "black")).decode()
-BLANK = base64.b64encode(picture("white", "white")).decode()
+GOOD = base64.b64encode(make_striped_png("white", "black")).decode()
+BLANK = base64.b64encode(make_striped_png("white", "white")).decode()
 REPORT = {"text/plain": "2.0", "text/html": "<section>Likely cause</section>", REPORT_MIME: {}}
 GRADED = {"nbgrader": {"grade": True, "points": 2}}
 WRONG = [
-    (ran("plt.show()"), "no picture, and it draws one"),
+    (make_executed_cell("plt.show()"), "no picture, and it draws one"),
     (
-        ran("show_images(photo())", display_data(text_plain="<Figure size 640x480 with 1 Axes>")),
+        make_executed_cell("show_images(photo())", make_display_output(text_plain="<Figure size 640x480 with 1 Axes>")),
         "words in place of a picture",
     ),
-    (ran("draw(curves)", display_data(image_png=BLANK)), "a blank picture"),
-    (ran("explore_patches(photo())", display_data(image_png=GOOD)), "no controls, and it has some"),
-    (ran('check("scale", scale)'), "a check without a report"),
+    (make_executed_cell("draw(curves)", make_display_output(image_png=BLANK)), "a blank picture"),
     (
-        ran("check(1)", {"output_type": "display_data", "data": {**REPORT, "text/html": ""}}),
+        make_executed_cell("explore_patches(photo())", make_display_output(image_png=GOOD)),
+        "no controls, and it has some",
+    ),
+    (make_executed_cell('check("scale", scale)'), "a check without a report"),
+    (
+        make_executed_cell("check(1)", {"output_type": "display_data", "data": {**REPORT, "text/html": ""}}),
         "a report without HTML",
     ),
-    (ran("check(1)", {"output_type": "display_data", "data": {**REPORT, "text/plain": "1.0"}}, **GRADED), "earns"),
-    (ran("1", {"output_type": "stream", "name": "stderr", "text": "a warning"}), "on stderr: a warning"),
-    (ran("1", {"output_type": "error", "ename": "TypeError", "evalue": "no", "traceback": []}), "TypeError: no"),
+    (
+        make_executed_cell(
+            "check(1)", {"output_type": "display_data", "data": {**REPORT, "text/plain": "1.0"}}, **GRADED
+        ),
+        "earns",
+    ),
+    (make_executed_cell("1", {"output_type": "stream", "name": "stderr", "text": "a warning"}), "on stderr: a warning"),
+    (
+        make_executed_cell("1", {"output_type": "error", "ename": "TypeError", "evalue": "no", "traceback": []}),
+        "TypeError: no",
+    ),
 ]
 
 
@@ -118,7 +129,11 @@ def test_what_a_cell_does_not_show_is_a_problem(cell, problem):
 
 def test_what_a_cell_shows_is_counted():
     outcome = Outcome()
-    check_cell_outputs(ran("show_images(photo())", display_data(image_png=GOOD)), outcome)
-    check_cell_outputs(ran("1", display_data(text_html=f'<img src="data:image/png;base64,{GOOD}">')), outcome)
-    check_cell_outputs(ran("check(1)", {"output_type": "display_data", "data": REPORT}, **GRADED), outcome)
+    check_cell_outputs(make_executed_cell("show_images(photo())", make_display_output(image_png=GOOD)), outcome)
+    check_cell_outputs(
+        make_executed_cell("1", make_display_output(text_html=f'<img src="data:image/png;base64,{GOOD}">')), outcome
+    )
+    check_cell_outputs(
+        make_executed_cell("check(1)", {"output_type": "display_data", "data": REPORT}, **GRADED), outcome
+    )
     assert (outcome.pictures, outcome.reports, outcome.mistakes_named, outcome.problems) == (2, 1, 1, [])

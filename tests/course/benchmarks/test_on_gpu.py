@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.bare_python import outside
+from tests.bare_python import isolate_environment
 from vit_course.data import shapes
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -52,7 +52,7 @@ def find_requirements(names: list[str]) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python that sees nothing but those packages."""
     folder = tmp_path_factory.mktemp("bare")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
@@ -73,7 +73,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def image_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packed")
     images = shapes(120)
     train, test = images.subset(slice(100)), images.subset(slice(100, None))
@@ -90,9 +90,9 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.proof
 @pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux's sandbox")
-def test_all_of_it_runs_on_a_cpu_from_the_pack_alone(pack: Path, bare: Path, tmp_path: Path) -> None:
-    command = [bare, pack / "on_gpu.py", "--out", tmp_path / "out", "--device", "cpu", "--tiny"]
-    environment = outside(dict(os.environ)) | {"OMP_NUM_THREADS": "1"}
+def test_all_of_it_runs_on_a_cpu_from_the_pack_alone(image_archive: Path, bare_python: Path, tmp_path: Path) -> None:
+    command = [bare_python, image_archive / "on_gpu.py", "--out", tmp_path / "out", "--device", "cpu", "--tiny"]
+    environment = isolate_environment(dict(os.environ)) | {"OMP_NUM_THREADS": "1"}
     first = subprocess.run([*command, "--budget", "25"], env=environment, cwd=tmp_path, text=True, capture_output=True)
     assert first.returncode == 0, first.stderr
     begun = json.loads((tmp_path / "out" / "results.json").read_text())

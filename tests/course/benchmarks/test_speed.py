@@ -21,7 +21,7 @@ def test_looped_patches_are_ours():
     assert torch.equal(patchify_in_loops(images, 4), patchify(images, 4))
 
 
-def linears_of(head):
+def join_linears(head):
     return torch.cat([linear.weight for linear in head]), torch.cat([linear.bias for linear in head])
 
 
@@ -44,7 +44,7 @@ def test_attention_head_by_head_is_ours():
         ours.projection.load_state_dict(listed.projection.state_dict())
         for third in range(3):
             maps = [head[third] for head in listed.heads]
-            weight, bias = linears_of(maps)
+            weight, bias = join_linears(maps)
             ours.qkv.weight[8 * third : 8 * third + 8] = weight
             ours.qkv.bias[8 * third : 8 * third + 8] = bias
     x = torch.randn(3, 5, 8)
@@ -52,17 +52,17 @@ def test_attention_head_by_head_is_ours():
 
 
 @pytest.fixture(scope="module")
-def everyone():
+def compared_models():
     return build_models(SMALL, "cpu")
 
 
-def test_everyone_gives_logits_of_the_same_shape(everyone):
+def test_everyone_gives_logits_of_the_same_shape(compared_models):
     images = torch.rand(2, 3, 16, 16)
-    assert {model(images).shape for model in everyone[0].values()} == {(2, 10)}
+    assert {model(images).shape for model in compared_models[0].values()} == {(2, 10)}
 
 
-def test_everyone_has_our_parameters_or_a_remark(everyone):
-    _, facts = everyone
+def test_everyone_has_our_parameters_or_a_remark(compared_models):
+    _, facts = compared_models
     for name in PEERS:
         assert facts[name].get("parameters") == facts[OURS]["parameters"] or facts[name]["remark"]
 

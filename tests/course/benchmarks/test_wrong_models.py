@@ -12,11 +12,11 @@ MODELS = {model.key: model for model in iterate_wrong_models()}
 
 
 @pytest.fixture(scope="module")
-def right():
+def right_model():
     return make_random_model(CONFIG)
 
 
-def reasons_of(*keys):
+def find_reasons(*keys):
     return sort_out_distinguishable([MODELS[key] for key in keys], CONFIG)[1]
 
 
@@ -41,11 +41,11 @@ def test_no_model_stops_for_want_of_a_forward():
     assert not {key: why for key, why in reasons.items() if any(shell in why for shell in shells)}
 
 
-def test_the_right_model_stays_as_it_was(right):
-    before = {name: tensor.clone() for name, tensor in right.state_dict().items()}
+def test_the_right_model_stays_as_it_was(right_model):
+    before = {name: tensor.clone() for name, tensor in right_model.state_dict().items()}
     for key in ("PatchEmbedding: reshaped where transposed", "EncoderBlock: post norm", "layer_norm: eps left out"):
-        MODELS[key].build(right)
-    assert all(torch.equal(tensor, before[name]) for name, tensor in right.state_dict().items())
+        MODELS[key].build(right_model)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in right_model.state_dict().items())
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_the_right_model_stays_as_it_was(right):
         "add_class_token: class token last",
     ],
 )
-def test_a_wrong_model_starts_from_the_right_weights(right, key):
-    numbers = right.state_dict()
-    wrong = MODELS[key].build(right)
-    assert dict(wrong.named_parameters()).keys() == dict(right.named_parameters()).keys()
+def test_a_wrong_model_starts_from_the_right_weights(right_model, key):
+    numbers = right_model.state_dict()
+    wrong = MODELS[key].build(right_model)
+    assert dict(wrong.named_parameters()).keys() == dict(right_model.named_parameters()).keys()
     assert all(torch.equal(tensor, numbers[name]) for name, tensor in wrong.named_parameters())
 
 
@@ -77,7 +77,7 @@ def test_a_wrong_model_starts_from_the_right_weights(right, key):
     ],
 )
 def test_what_training_cannot_see_is_the_right_model(key):
-    assert reasons_of(key) == {key: "same logits and gradients as the right model"}
+    assert find_reasons(key) == {key: "same logits and gradients as the right model"}
 
 
 @pytest.mark.parametrize(
@@ -91,30 +91,30 @@ def test_what_training_cannot_see_is_the_right_model(key):
     ],
 )
 def test_small_differences_and_cut_gradients_are_seen(key):
-    assert not reasons_of(key)
+    assert not find_reasons(key)
 
 
 def test_one_slip_of_a_function_and_of_a_part_is_trained_once():
     function, part = "patchify: column order", "PatchEmbedding: embedding in column order"
-    assert reasons_of(part, function) == {function: f"same logits and gradients as {part}"}
+    assert find_reasons(part, function) == {function: f"same logits and gradients as {part}"}
 
 
 def test_a_model_that_stops_says_why():
-    why = reasons_of("VisionTransformer: every token classified")["VisionTransformer: every token classified"]
+    why = find_reasons("VisionTransformer: every token classified")["VisionTransformer: every token classified"]
     assert why.startswith("stops with RuntimeError")
 
 
-def test_attention_over_the_batch_and_a_causal_mask_leave_the_class_token_alone_alike(right):
+def test_attention_over_the_batch_and_a_causal_mask_leave_the_class_token_alone_alike(right_model):
     over_the_batch, causal = (
-        trace_first_step(MODELS[f"MultiHeadSelfAttention: {name}"].build(right), CONFIG)
+        trace_first_step(MODELS[f"MultiHeadSelfAttention: {name}"].build(right_model), CONFIG)
         for name in ("attention over the batch", "causal heads")
     )
     assert over_the_batch.equals(causal)
     torch.testing.assert_close(causal.logits, causal.logits[:1].expand_as(causal.logits))
 
 
-def test_a_model_equals_itself_and_no_other(right):
-    first, other = (trace_first_step(MODELS[key].build(right), CONFIG) for key in list(MODELS)[:2])
-    again = trace_first_step(MODELS[next(iter(MODELS))].build(right), CONFIG)
+def test_a_model_equals_itself_and_no_other(right_model):
+    first, other = (trace_first_step(MODELS[key].build(right_model), CONFIG) for key in list(MODELS)[:2])
+    again = trace_first_step(MODELS[next(iter(MODELS))].build(right_model), CONFIG)
     assert first.equals(again)
     assert not first.equals(other)

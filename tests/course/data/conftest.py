@@ -22,15 +22,15 @@ from vit_course.data.torchvision_sets import PUBLISHED
 COUNTS = {"train": 12, "t10k": 5}
 
 
-def generator(seed: int = 0) -> torch.Generator:
+def make_generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def md5_of(path: Path) -> str:
+def compute_md5(path: Path) -> str:
     return hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
 
 
-def idx(array: np.ndarray) -> bytes:
+def encode_idx(array: np.ndarray) -> bytes:
     """The MNIST file format: two zeros, 8 for uint8, the number of axes, their lengths, the bytes."""
     lengths = b"".join(length.to_bytes(4, "big") for length in array.shape)
     return bytes([0, 0, 8, array.ndim]) + lengths + array.astype(np.uint8).tobytes()
@@ -44,8 +44,8 @@ def write_mnist(folder: Path) -> list[tuple[str, str]]:
         arrays = {"images-idx3": rng.integers(0, 256, (count, 28, 28)), "labels-idx1": np.arange(count) % 10}
         for kind, array in arrays.items():
             path = folder / f"{split}-{kind}-ubyte.gz"
-            path.write_bytes(gzip.compress(idx(array)))
-            resources.append((path.name, md5_of(path)))
+            path.write_bytes(gzip.compress(encode_idx(array)))
+            resources.append((path.name, compute_md5(path)))
     return resources
 
 
@@ -60,7 +60,7 @@ def write_cifar(folder: Path, base: str, archive: str, label_key: str, name_key:
     (inside / "meta").write_bytes(pickle.dumps({name_key: ["cat", "dog", "owl"]}))
     with tarfile.open(folder / archive, "w:gz") as packed:
         packed.add(inside, base)
-    return {path.name: md5_of(path) for path in (*inside.iterdir(), folder / archive)}
+    return {path.name: compute_md5(path) for path in (*inside.iterdir(), folder / archive)}
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -69,7 +69,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+def served_folder(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     """A folder, and the address under which this computer serves it."""
     folder = tmp_path.with_name(f"{tmp_path.name}-mirror")
     folder.mkdir()
@@ -80,11 +80,11 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 
 
 @pytest.fixture
-def mirror(served: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> Path:
+def download_mirror(served_folder: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder from which torchvision downloads tiny sets with right checksums, in place of the internet's."""
     from torchvision import datasets
 
-    folder, address = served
+    folder, address = served_folder
     resources = write_mnist(folder)
     for published in (getattr(datasets, each.title) for each in PUBLISHED.values()):
         if issubclass(published, datasets.MNIST):
@@ -118,7 +118,7 @@ def save_picture() -> SavePicture:
 
 
 @pytest.fixture
-def pets(tmp_path: Path, save_picture: SavePicture) -> Path:
+def pets_folder(tmp_path: Path, save_picture: SavePicture) -> Path:
     """Class folders: 3 cats and 2 dogs to train with, 1 and 1 to test with; the red value numbers them."""
     root = tmp_path / "pets"
     to_train = ("train/cat/a.png", "train/cat/b.JPG", "train/cat/c.png", "train/dog/a.png", "train/dog/b.jpeg")

@@ -40,12 +40,12 @@ class TestDigits:
     def test_without_scikit_learn_the_extra_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         real_import = builtins.__import__
 
-        def no_sklearn(name: str, *rest: object) -> object:
+        def refuse_to_import_sklearn(name: str, *rest: object) -> object:
             if name.startswith("sklearn"):
                 raise ImportError(name)
             return real_import(name, *rest)
 
-        monkeypatch.setattr(builtins, "__import__", no_sklearn)
+        monkeypatch.setattr(builtins, "__import__", refuse_to_import_sklearn)
         with pytest.raises(ImportError, match=r"vit-course\[train\]"):
             digits()
 

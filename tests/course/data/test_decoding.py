@@ -40,7 +40,7 @@ class TestTransparency:
     """A doodle drawn in black on nothing must not become a black picture."""
 
     @pytest.fixture
-    def doodle(self) -> Image.Image:
+    def transparent_image(self) -> Image.Image:
         """A black dot, solid, half and not at all there: alpha 255, 128, 0."""
         image = Image.new("RGBA", (3, 1))
         for column, alpha in enumerate((255, 128, 0)):
@@ -48,12 +48,12 @@ class TestTransparency:
         return image
 
     @pytest.mark.parametrize(("mode", "channels"), [("RGBA", 3), ("LA", 1)])
-    def test_it_becomes_white(self, tmp_path: Path, doodle: Image.Image, mode: str, channels: int) -> None:
-        doodle.convert(mode).save(tmp_path / "a.png")
+    def test_it_becomes_white(self, tmp_path: Path, transparent_image: Image.Image, mode: str, channels: int) -> None:
+        transparent_image.convert(mode).save(tmp_path / "a.png")
         assert read_image(tmp_path / "a.png").tolist() == [[[0, 127, 255]]] * channels
 
-    def test_of_a_palette_too(self, tmp_path: Path, doodle: Image.Image) -> None:
-        doodle.save(tmp_path / "a.gif")
+    def test_of_a_palette_too(self, tmp_path: Path, transparent_image: Image.Image) -> None:
+        transparent_image.save(tmp_path / "a.gif")
         assert read_image(tmp_path / "a.gif")[0, 0, [0, 2]].tolist() == [0, 255]
 
     @pytest.mark.parametrize(("mode", "ink", "nothing"), [("L", 0, 9), ("RGB", (0, 0, 0), (9, 9, 9)), ("1", 0, 1)])
@@ -70,7 +70,7 @@ class TestTransparency:
         assert np.array_equal(read_image(tmp_path / "a.png").permute(1, 2, 0), pixels[..., :3])
 
 
-def save_turned(path: Path) -> Path:
+def save_photo_turned_by_exif(path: Path) -> Path:
     """Six columns and four rows, the left half red; held upright, red is above."""
     image = Image.new("RGB", (6, 4), "white")
     image.paste("red", (0, 0, 3, 4))
@@ -81,7 +81,7 @@ def save_turned(path: Path) -> Path:
 
 
 def test_a_photograph_is_turned_upright(tmp_path: Path) -> None:
-    image = read_image(save_turned(tmp_path / "a.jpg"))
+    image = read_image(save_photo_turned_by_exif(tmp_path / "a.jpg"))
     assert image.shape == (3, 6, 4)
     assert image[1, :3].max() < 60 < 200 < image[1, 3:].min()  # green: none in red, all of it in white
 
@@ -167,7 +167,7 @@ class TestOwnPicture:
 
     def test_transparent_upright_and_gray_as_read_image_has_them(self, tmp_path: Path, save_picture) -> None:
         assert own_picture(save_picture(tmp_path / "a.png", (0, 0, 0, 0), mode="RGBA"), self.OTHERWISE).min() == 255
-        assert own_picture(save_turned(tmp_path / "a.jpg"), self.OTHERWISE)[1, :2].max() < 60
+        assert own_picture(save_photo_turned_by_exif(tmp_path / "a.jpg"), self.OTHERWISE)[1, :2].max() < 60
         assert own_picture(save_picture(tmp_path / "b.png", 7, mode="L"), self.OTHERWISE).unique().tolist() == [7]
         assert own_picture(save_picture(tmp_path / "c.jpg", (0, 0, 0, 0), mode="CMYK"), self.OTHERWISE).min() == 255
 

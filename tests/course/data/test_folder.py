@@ -8,8 +8,8 @@ from vit_course.data import DatasetError, MissingDatasetError, channel_statistic
 from vit_course.data.folder import find_images
 
 
-def test_images_and_labels_are_those_of_the_files(pets: Path) -> None:
-    train, test = load_folder(pets)
+def test_images_and_labels_are_those_of_the_files(pets_folder: Path) -> None:
+    train, test = load_folder(pets_folder)
     assert (train.classes, test.classes) == (("cat", "dog"), ("cat", "dog"))
     assert (train.labels.tolist(), test.labels.tolist()) == ([0, 0, 0, 1, 1], [0, 1])
     assert train.images.shape == (5, 3, 8, 8)
@@ -19,11 +19,11 @@ def test_images_and_labels_are_those_of_the_files(pets: Path) -> None:
     assert (train.name, test.name) == ("pets", "pets")
 
 
-def test_torchvision_reads_the_same(pets: Path) -> None:
+def test_torchvision_reads_the_same(pets_folder: Path) -> None:
     from torchvision.datasets import ImageFolder
 
-    theirs = ImageFolder(pets / "train")
-    found = find_images(pets)
+    theirs = ImageFolder(pets_folder / "train")
+    found = find_images(pets_folder)
     assert [(Path(path), label) for path, label in theirs.samples] == list(
         zip(found.train.paths, found.train.labels, strict=True)
     )
@@ -31,14 +31,14 @@ def test_torchvision_reads_the_same(pets: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["val", "valid", "validation"])
-def test_a_validation_folder_stands_in_for_test(pets: Path, name: str) -> None:
-    (pets / "test").rename(pets / name)
-    assert len(load_folder(pets)[1]) == 2
+def test_a_validation_folder_stands_in_for_test(pets_folder: Path, name: str) -> None:
+    (pets_folder / "test").rename(pets_folder / name)
+    assert len(load_folder(pets_folder)[1]) == 2
 
 
-def test_the_test_folder_comes_before_validation(pets: Path, save_picture) -> None:
-    save_picture(pets / "val/cat/a.png")
-    assert len(load_folder(pets)[1]) == 2
+def test_the_test_folder_comes_before_validation(pets_folder: Path, save_picture) -> None:
+    save_picture(pets_folder / "val/cat/a.png")
+    assert len(load_folder(pets_folder)[1]) == 2
 
 
 def test_without_train_and_test_a_fifth_is_held_back_aloud(
@@ -54,39 +54,39 @@ def test_without_train_and_test_a_fifth_is_held_back_aloud(
     assert "a fifth of its images, always the same, is held back to test on" in capsys.readouterr().out
 
 
-def test_files_deeper_down_belong_to_the_class(pets: Path, save_picture) -> None:
-    save_picture(pets / "train/dog/more/z.png")
-    assert load_folder(pets)[0].labels.tolist() == [0, 0, 0, 1, 1, 1]
+def test_files_deeper_down_belong_to_the_class(pets_folder: Path, save_picture) -> None:
+    save_picture(pets_folder / "train/dog/more/z.png")
+    assert load_folder(pets_folder)[0].labels.tolist() == [0, 0, 0, 1, 1, 1]
 
 
 @pytest.mark.parametrize(
     "place", ["train/.ipynb_checkpoints/a.png", "train/__MACOSX/a.png", "train/cat/._a.png", "train/cat/notes.txt"]
 )
-def test_what_the_computer_left_there_is_passed_over(pets: Path, place: str) -> None:
-    (pets / place).parent.mkdir(exist_ok=True)
-    (pets / place).write_bytes(b"no image")
-    assert len(load_folder(pets)[0]) == 5
+def test_what_the_computer_left_there_is_passed_over(pets_folder: Path, place: str) -> None:
+    (pets_folder / place).parent.mkdir(exist_ok=True)
+    (pets_folder / place).write_bytes(b"no image")
+    assert len(load_folder(pets_folder)[0]) == 5
 
 
 class TestWhatIsWrong:
-    def test_classes_in_one_split_only(self, pets: Path, save_picture) -> None:
-        save_picture(pets / "train/owl/a.png")
-        save_picture(pets / "train/emu/a.png")
-        save_picture(pets / "test/bee/a.png")
+    def test_classes_in_one_split_only(self, pets_folder: Path, save_picture) -> None:
+        save_picture(pets_folder / "train/owl/a.png")
+        save_picture(pets_folder / "train/emu/a.png")
+        save_picture(pets_folder / "test/bee/a.png")
         with pytest.raises(DatasetError, match="only train/ has emu, owl, and only test/ has bee"):
-            load_folder(pets)
+            load_folder(pets_folder)
 
-    def test_many_of_them_are_not_all_named(self, pets: Path, save_picture) -> None:
+    def test_many_of_them_are_not_all_named(self, pets_folder: Path, save_picture) -> None:
         for letter in "efghi":
-            save_picture(pets / "train" / letter / "a.png")
+            save_picture(pets_folder / "train" / letter / "a.png")
         with pytest.raises(DatasetError, match="only train/ has e, f, g and 2 more, and only test/ has none"):
-            load_folder(pets)
+            load_folder(pets_folder)
 
-    def test_a_class_without_images(self, pets: Path) -> None:
+    def test_a_class_without_images(self, pets_folder: Path) -> None:
         for split in ("train", "test"):
-            (pets / split / "owl").mkdir()
+            (pets_folder / split / "owl").mkdir()
         with pytest.raises(DatasetError, match=r"train: there is no image in owl; put some in \(\.png, .*or delete"):
-            load_folder(pets)
+            load_folder(pets_folder)
 
     @pytest.mark.parametrize("name", ["test", "val"])
     def test_images_that_lie_in_no_class(self, tmp_path: Path, save_picture, name: str) -> None:
@@ -97,10 +97,10 @@ class TestWhatIsWrong:
             load_folder(tmp_path / "flat")
         assert not isinstance(caught.value, MissingDatasetError)  # no other set must take its place
 
-    def test_no_test_folder(self, pets: Path) -> None:
-        (pets / "test").rename(pets / "probe")
+    def test_no_test_folder(self, pets_folder: Path) -> None:
+        (pets_folder / "test").rename(pets_folder / "probe")
         with pytest.raises(DatasetError, match=r"holds train/, but no test/ \(or val/, valid/, validation/\)"):
-            load_folder(pets)
+            load_folder(pets_folder)
 
     def test_no_class_folders(self, tmp_path: Path) -> None:
         for root in (tmp_path, tmp_path / "none"):
@@ -113,10 +113,10 @@ class TestWhatIsWrong:
             load_folder(tmp_path)
 
 
-def test_what_is_a_class_folder(pets: Path, tmp_path: Path) -> None:
-    assert is_class_folder(pets)
-    assert is_class_folder(pets / "train")
-    assert not is_class_folder(pets / "train" / "cat")
+def test_what_is_a_class_folder(pets_folder: Path, tmp_path: Path) -> None:
+    assert is_class_folder(pets_folder)
+    assert is_class_folder(pets_folder / "train")
+    assert not is_class_folder(pets_folder / "train" / "cat")
     assert not is_class_folder(tmp_path)
     assert not is_class_folder(tmp_path / "none")
-    assert not is_class_folder(pets / "train" / "cat" / "a.png")
+    assert not is_class_folder(pets_folder / "train" / "cat" / "a.png")

@@ -6,7 +6,7 @@ import torch
 from vit_course.data import ImageDataset, channel_statistics, shapes, train_validation_split
 
 
-def make_numbered(count: int = 20, channels: int = 3, num_classes: int = 4) -> ImageDataset:
+def make_numbered_dataset(count: int = 20, channels: int = 3, num_classes: int = 4) -> ImageDataset:
     """Every image is filled with its own number."""
     images = torch.arange(count, dtype=torch.uint8)[:, None, None, None].expand(-1, channels, 5, 6)
     return ImageDataset(images, torch.arange(count) % num_classes, tuple("abcd"[:num_classes]), "numbered")
@@ -31,7 +31,7 @@ class TestImageDataset:
 
     def test_an_empty_one_is_refused(self) -> None:
         with pytest.raises(ValueError, match="holds no image"):
-            make_numbered().subset(slice(0))
+            make_numbered_dataset().subset(slice(0))
 
     def test_normalized_images_have_mean_zero_and_deviation_one(self) -> None:
         dataset = shapes(100)
@@ -41,14 +41,14 @@ class TestImageDataset:
         assert (images.std((0, 2, 3)) - 1).abs().max() < 1e-3
 
     def test_a_subset_keeps_the_statistics(self) -> None:
-        dataset = make_numbered()
+        dataset = make_numbered_dataset()
         part = dataset.subset(torch.tensor([3, 1]))
         assert part.images[:, 0, 0, 0].tolist() == [3, 1]
         assert part.labels.tolist() == [3, 1]
         assert part.mean == dataset.mean
 
     def test_its_repr_is_short(self) -> None:
-        assert repr(make_numbered()) == "ImageDataset(numbered: 20 images 3x5x6, 4 classes)"
+        assert repr(make_numbered_dataset()) == "ImageDataset(numbered: 20 images 3x5x6, 4 classes)"
 
 
 class TestStatistics:
@@ -68,26 +68,26 @@ class TestStatistics:
 
 class TestSplit:
     def test_each_image_is_in_one_part(self) -> None:
-        train, validation = train_validation_split(make_numbered(20), 6)
+        train, validation = train_validation_split(make_numbered_dataset(20), 6)
         assert (len(train), len(validation)) == (14, 6)
         both = torch.cat([train.images, validation.images])[:, 0, 0, 0]
         assert sorted(both.tolist()) == list(range(20))
 
     def test_the_training_part_is_shuffled_too(self) -> None:
-        train = train_validation_split(make_numbered(), 6)[0].images[:, 0, 0, 0].tolist()
+        train = train_validation_split(make_numbered_dataset(), 6)[0].images[:, 0, 0, 0].tolist()
         assert train != sorted(train)
 
     def test_the_seed_decides(self) -> None:
-        first, again, other = (train_validation_split(make_numbered(), 5, seed)[1].images for seed in (1, 1, 2))
+        first, again, other = (train_validation_split(make_numbered_dataset(), 5, seed)[1].images for seed in (1, 1, 2))
         assert torch.equal(first, again)
         assert not torch.equal(first, other)
 
     def test_the_statistics_are_those_of_the_training_part(self) -> None:
-        train, validation = train_validation_split(make_numbered(), 5)
+        train, validation = train_validation_split(make_numbered_dataset(), 5)
         assert (train.mean, train.std) == channel_statistics(train.images)
         assert (validation.mean, validation.std) == (train.mean, train.std)
 
     @pytest.mark.parametrize("num_validation", [0, -1, 20, 21])
     def test_no_part_is_empty(self, num_validation: int) -> None:
         with pytest.raises(ValueError, match=f"num_validation {num_validation} is not between 1 and 19"):
-            train_validation_split(make_numbered(), num_validation)
+            train_validation_split(make_numbered_dataset(), num_validation)

@@ -8,40 +8,43 @@ from vit_course.data import Augmentation, Batches, ImageDataset, shapes
 CHANGES = Augmentation(max_shift=2, flip=True, erase=5, randaugment=True)
 
 
-def make_numbered(count: int = 23) -> ImageDataset:
+def make_numbered_dataset(count: int = 23) -> ImageDataset:
     """Every image is filled with its own number, which is its label too."""
     images = torch.arange(count, dtype=torch.uint8)[:, None, None, None].expand(-1, 1, 4, 4)
     return ImageDataset(images.contiguous(), torch.arange(count), tuple(map(str, range(count))), "numbered")
 
 
-def labels_of(batches: Batches) -> list[int]:
+def collect_labels(batches: Batches) -> list[int]:
     return torch.cat([labels for _, labels in batches]).tolist()
 
 
 def test_every_image_comes_once_with_its_label() -> None:
-    dataset = make_numbered()
+    dataset = make_numbered_dataset()
     batches = Batches(dataset, 5, shuffle=True)
     pairs = list(batches)
     assert len(batches) == len(pairs) == 5
     assert [len(labels) for _, labels in pairs] == [5, 5, 5, 5, 3]
-    assert sorted(labels_of(batches)) == list(range(23))
+    assert sorted(collect_labels(batches)) == list(range(23))
     for images, labels in pairs:
         assert (images.dtype, labels.dtype) == (torch.float32, torch.int64)
         torch.testing.assert_close(images, dataset.normalize(dataset.images[labels]))
 
 
 def test_without_shuffling_the_order_is_that_of_the_data_set() -> None:
-    batches = Batches(make_numbered(), 5)
-    assert labels_of(batches) == labels_of(batches) == list(range(23))
+    batches = Batches(make_numbered_dataset(), 5)
+    assert collect_labels(batches) == collect_labels(batches) == list(range(23))
 
 
 def test_each_pass_has_an_order_of_its_own() -> None:
-    batches = Batches(make_numbered(), 5, shuffle=True)
-    first, second = labels_of(batches), labels_of(batches)
+    batches = Batches(make_numbered_dataset(), 5, shuffle=True)
+    first, second = collect_labels(batches), collect_labels(batches)
     assert first != second
     assert batches.epoch == 2
-    assert [labels_of(again) for again in [Batches(make_numbered(), 5, shuffle=True)] * 2] == [first, second]
-    assert labels_of(Batches(make_numbered(), 5, shuffle=True, seed=1)) not in (first, second)
+    assert [collect_labels(again) for again in [Batches(make_numbered_dataset(), 5, shuffle=True)] * 2] == [
+        first,
+        second,
+    ]
+    assert collect_labels(Batches(make_numbered_dataset(), 5, shuffle=True, seed=1)) not in (first, second)
 
 
 @pytest.mark.parametrize("augmentation", [CHANGES, Augmentation(mixup=1.0, cutmix=1.0)])
@@ -78,11 +81,11 @@ def test_mixing_gives_targets_in_place_of_labels() -> None:
 @pytest.mark.parametrize("augmentation", [None, CHANGES, Augmentation(max_shift=2, mixup=0.8, cutmix=1.0)])
 @pytest.mark.parametrize("world_size", [2, 3])
 def test_several_processes_see_together_what_one_sees(augmentation: Augmentation | None, world_size: int) -> None:
-    def of(rank: int, count: int) -> Batches:
+    def make_batches_of_rank(rank: int, count: int) -> Batches:
         return Batches(shapes(25), 8, augmentation, shuffle=True, rank=rank, world_size=count)
 
-    alone = list(of(0, 1))
-    shares = [list(of(rank, world_size)) for rank in range(world_size)]
+    alone = list(make_batches_of_rank(0, 1))
+    shares = [list(make_batches_of_rank(rank, world_size)) for rank in range(world_size)]
     assert {len(share) for share in shares} == {len(alone)} == {4}
     for step, (images, labels) in enumerate(alone):
         for rank in range(world_size):
@@ -108,7 +111,7 @@ def test_the_data_set_is_left_as_it_was() -> None:
 )
 def test_numbers_out_of_range_are_refused(arguments: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Batches(make_numbered(), **arguments)
+        Batches(make_numbered_dataset(), **arguments)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="compares a GPU with the CPU, and there is none")

@@ -76,10 +76,10 @@ def test_damage_anywhere_in_a_compressed_file_is_reported(tmp_path: Path) -> Non
 
 
 def test_too_little_memory_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
+    def raise_memory_error(*_: object, **__: object) -> None:
         raise MemoryError("Unable to allocate 1 TiB")
 
-    monkeypatch.setattr(np, "load", full)
+    monkeypatch.setattr(np, "load", raise_memory_error)
     with pytest.raises(MemoryError, match="1 TiB"):
         load_npz(write_npz(tmp_path / "large.npz"))
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tests.course.data.conftest import generator
+from tests.course.data.conftest import make_generator
 from vit_course.data.randaugment import (
     apply_operations_at_once,
     apply_operations_in_groups,
@@ -38,8 +38,8 @@ def list_unsigned_calls() -> dict[str, Callable[[Tensor], Tensor]]:
     }
 
 
-def noise(*shape: int) -> Tensor:
-    return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator(3))
+def make_random_pixels(*shape: int) -> Tensor:
+    return torch.randint(0, 256, shape, dtype=torch.uint8, generator=make_generator(3))
 
 
 def list_signed_calls(sign: int, height: int, width: int) -> dict[str, Callable[[Tensor], Tensor]]:
@@ -65,7 +65,7 @@ def list_signed_calls(sign: int, height: int, width: int) -> dict[str, Callable[
 @pytest.mark.parametrize("size", [(32, 32), (28, 28), (9, 14), (64, 47), (2, 5)])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_each_operation_is_torchvisions(channels: int, size: tuple[int, int]) -> None:
-    images = noise(40, channels, *size)
+    images = make_random_pixels(40, channels, *size)
     images[0] = 7  # of one color, which autocontrast and equalize leave alone
     images[1, :, :1] = 255
     expected = [
@@ -77,19 +77,19 @@ def test_each_operation_is_torchvisions(channels: int, size: tuple[int, int]) ->
         assert torch.equal(ours(images), theirs(images)), name
 
 
-def outcomes(images: Iterator[Tensor] | Tensor) -> Counter[bytes]:
+def count_distinct_images(images: Iterator[Tensor] | Tensor) -> Counter[bytes]:
     return Counter(image.numpy().tobytes() for image in images)
 
 
 def test_operations_come_as_often_as_torchvisions() -> None:
     from torchvision.transforms import v2
 
-    image, draws = noise(1, 3, 16, 16), 1400
+    image, draws = make_random_pixels(1, 3, 16, 16), 1400
     transform = v2.RandAugment(num_ops=1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        theirs = outcomes(transform(image)[0] for _ in range(draws))
-    ours = outcomes(apply_random_operation(image.repeat(draws, 1, 1, 1), generator()))
+        theirs = count_distinct_images(transform(image)[0] for _ in range(draws))
+    ours = count_distinct_images(apply_random_operation(image.repeat(draws, 1, 1, 1), make_generator()))
     assert set(ours) == set(theirs)
     assert len(ours) == 23  # nine operations with a sign and five without
     without_sign = {operation(image)[0].numpy().tobytes() for operation in list_unsigned_calls().values()}
@@ -100,17 +100,17 @@ def test_operations_come_as_often_as_torchvisions() -> None:
 
 
 def test_every_image_of_a_batch_has_its_own_two_operations() -> None:
-    image = noise(1, 3, 32, 32)
-    result = randaugment(image.repeat(256, 1, 1, 1), generator())
-    assert len(outcomes(result)) > 128  # 529 pairs, of which the likeliest comes once in 49 times
-    source = generator()
+    image = make_random_pixels(1, 3, 32, 32)
+    result = randaugment(image.repeat(256, 1, 1, 1), make_generator())
+    assert len(count_distinct_images(result)) > 128  # 529 pairs, of which the likeliest comes once in 49 times
+    source = make_generator()
     twice = apply_random_operation(apply_random_operation(image.repeat(256, 1, 1, 1), source), source)
     assert torch.equal(result, twice)
 
 
 def test_images_keep_their_places() -> None:
-    images = noise(60, 3, 8, 8)
-    drawn = apply_random_operation(images, generator())
+    images = make_random_pixels(60, 3, 8, 8)
+    drawn = apply_random_operation(images, make_generator())
     candidates = [change(images) for change in list_operations(8, 8, CPU)]
     assert all(any(torch.equal(drawn[i], each[i]) for each in candidates) for i in range(60))
 
@@ -119,13 +119,13 @@ def test_images_keep_their_places() -> None:
 @pytest.mark.parametrize("channels", [1, 3])
 def test_all_at_once_is_what_groups_are(channels: int, size: tuple[int, int]) -> None:
     """Nothing reads what was drawn, as a GPU needs it."""
-    images = noise(230, channels, *size)
+    images = make_random_pixels(230, channels, *size)
     drawn = torch.arange(230) % 23
     assert torch.equal(apply_operations_at_once(images, drawn), apply_operations_in_groups(images, drawn))
 
 
 def test_no_image_is_no_change() -> None:
-    assert randaugment(noise(0, 3, 8, 8), generator()).shape == (0, 3, 8, 8)
+    assert randaugment(make_random_pixels(0, 3, 8, 8), make_generator()).shape == (0, 3, 8, 8)
 
 
 class Waits(TorchDispatchMode):
@@ -148,19 +148,19 @@ def test_nothing_waits_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A device of shapes without numbers stands in for it: no number can be read there."""
     from torchvision.transforms.v2 import functional
 
-    images = noise(256, 3, 32, 32).to("meta")
-    randaugment(images, generator())  # once, where each pixel comes from is copied
+    images = make_random_pixels(256, 3, 32, 32).to("meta")
+    randaugment(images, make_generator())  # once, where each pixel comes from is copied
 
-    def refuse(*_: object, **__: object) -> None:
+    def refuse_torch_tensor(*_: object, **__: object) -> None:
         raise AssertionError("torch.tensor copies to a GPU and waits")
 
-    monkeypatch.setattr(torch, "tensor", refuse)
+    monkeypatch.setattr(torch, "tensor", refuse_torch_tensor)
     with Waits() as waits:
-        result = randaugment(images, generator(1))
+        result = randaugment(images, make_generator(1))
     assert waits.seen == []
     assert (result.device.type, result.shape, result.dtype) == ("meta", images.shape, torch.uint8)
     with Waits() as waits:
-        noise(1, 1, 2, 2).to("meta")
+        make_random_pixels(1, 1, 2, 2).to("meta")
     assert len(waits.seen) == 1  # what the test rests on, as on the next
     with pytest.raises(AssertionError, match="copies to a GPU and waits"):
         functional.adjust_sharpness(images, 1.27)

@@ -32,8 +32,8 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def no_network(mirror: Path) -> None:
-    for path in mirror.glob("*.gz"):
+def break_downloads(download_mirror: Path) -> None:
+    for path in download_mirror.glob("*.gz"):
         path.unlink()
 
 
@@ -48,46 +48,50 @@ class TestEmbedded:
 
 
 class TestWhereItLooks:
-    def test_an_npz_in_the_root_comes_first(self, mirror: Path, tmp_path: Path, pets: Path) -> None:
+    def test_an_npz_in_the_root_comes_first(self, download_mirror: Path, tmp_path: Path, pets_folder: Path) -> None:
         load_dataset("cifar10", tmp_path)
-        pets.rename(tmp_path / "cifar10")
+        pets_folder.rename(tmp_path / "cifar10")
         write_npz(tmp_path / "cifar10.npz")
         train, test = load_dataset("cifar10", tmp_path)
         assert (train.classes[0], len(train), len(test)) == ("npz", 9, 4)
         assert (test.mean, test.std) == (train.mean, train.std) == channel_statistics(train.images)
 
-    def test_torchvision_s_files_come_before_class_folders(self, mirror: Path, tmp_path: Path, pets: Path) -> None:
+    def test_torchvision_s_files_come_before_class_folders(
+        self, download_mirror: Path, tmp_path: Path, pets_folder: Path
+    ) -> None:
         load_dataset("cifar10", tmp_path)
-        pets.rename(tmp_path / "cifar10")
+        pets_folder.rename(tmp_path / "cifar10")
         assert len(load_dataset("cifar10", tmp_path)[0]) == 12
 
-    def test_class_folders_come_before_a_download(self, mirror: Path, tmp_path: Path, pets: Path) -> None:
-        pets.rename(tmp_path / "cifar10")
+    def test_class_folders_come_before_a_download(
+        self, download_mirror: Path, tmp_path: Path, pets_folder: Path
+    ) -> None:
+        pets_folder.rename(tmp_path / "cifar10")
         assert load_dataset("cifar10", tmp_path)[0].classes == ("cat", "dog")
 
-    def test_the_root_may_be_the_file_or_the_folder(self, tmp_path: Path, pets: Path) -> None:
+    def test_the_root_may_be_the_file_or_the_folder(self, tmp_path: Path, pets_folder: Path) -> None:
         assert load_dataset("cifar10", write_npz(tmp_path / "mine.npz"))[0].name == "mine"
-        assert load_dataset("cifar10", pets)[0].name == "pets"
+        assert load_dataset("cifar10", pets_folder)[0].name == "pets"
 
-    def test_a_path_stands_for_itself(self, tmp_path: Path, pets: Path) -> None:
+    def test_a_path_stands_for_itself(self, tmp_path: Path, pets_folder: Path) -> None:
         assert load_dataset(write_npz(tmp_path / "mine.npz"))[0].name == "mine"
-        assert load_dataset(str(pets))[0].classes == ("cat", "dog")
+        assert load_dataset(str(pets_folder))[0].classes == ("cat", "dog")
 
-    def test_an_own_set_has_a_name_in_the_root(self, tmp_path: Path, pets: Path) -> None:
+    def test_an_own_set_has_a_name_in_the_root(self, tmp_path: Path, pets_folder: Path) -> None:
         write_npz(tmp_path / "mine.npz")
         assert load_dataset("mine", tmp_path)[0].classes == ("npz", "other")
         assert load_dataset("pets", tmp_path)[0].classes == ("cat", "dog")
 
     def test_a_bare_name_is_looked_for_in_the_root_first(
-        self, tmp_path: Path, pets: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, pets_folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(tmp_path)
         write_npz(tmp_path / "root" / "pets.npz")
         assert load_dataset("pets", tmp_path / "root")[0].classes == ("npz", "other")
         assert load_dataset("./pets", tmp_path / "root")[0].classes == ("cat", "dog")
-        assert load_dataset(pets, tmp_path / "root")[0].classes == ("cat", "dog")
+        assert load_dataset(pets_folder, tmp_path / "root")[0].classes == ("cat", "dog")
 
-    def test_a_folder_of_pictures_is_not_taken_for_a_published_set(self, tmp_path: Path, no_network: None) -> None:
+    def test_a_folder_of_pictures_is_not_taken_for_a_published_set(self, tmp_path: Path, break_downloads: None) -> None:
         holiday = tmp_path / "root" / "holiday"
         holiday.mkdir(parents=True)
         (holiday / "beach.png").write_bytes(b"")
@@ -110,7 +114,7 @@ class TestWhereItLooks:
         in_home.mkdir(parents=True)
         assert data_folder() == in_home, "sets may lie there"
 
-    def test_what_is_held_can_be_evaluated(self, mirror: Path, tmp_path: Path, pets: Path) -> None:
+    def test_what_is_held_can_be_evaluated(self, download_mirror: Path, tmp_path: Path, pets_folder: Path) -> None:
         root = tmp_path / "root"
         root.mkdir()
         assert not holds_dataset("cifar10", root)
@@ -152,7 +156,7 @@ class TestWhatIsWrong:
 
 class TestOtherwise:
     def test_a_set_that_cannot_be_had_is_replaced_aloud(
-        self, no_network: None, capsys: pytest.CaptureFixture[str]
+        self, break_downloads: None, capsys: pytest.CaptureFixture[str]
     ) -> None:
         train, _ = load_dataset("cifar10", otherwise="digits")
         assert train.name == "digits"
@@ -175,12 +179,12 @@ class TestOtherwise:
         with pytest.raises(ValueError, match=r"otherwise must be one of digits, shapes.* not 'mnist'"):
             load_dataset("shapes", otherwise="mnist")
 
-    def test_without_it_nothing_is_replaced(self, no_network: None) -> None:
+    def test_without_it_nothing_is_replaced(self, break_downloads: None) -> None:
         with pytest.raises(MissingDatasetError, match="MNIST is not in"):
             load_dataset("mnist")
 
 
-def test_class_folders_can_be_scaled(pets: Path) -> None:
-    train, _ = load_dataset(pets, image_size=4)
+def test_class_folders_can_be_scaled(pets_folder: Path) -> None:
+    train, _ = load_dataset(pets_folder, image_size=4)
     assert train.images.shape == (5, 3, 4, 4)
     assert train.images.dtype == torch.uint8

@@ -13,13 +13,13 @@ from vit_course.data.torchvision_sets import PUBLISHED, has_any_file, is_complet
 REAL = Path(__file__).parents[4] / "shared" / "data" / "mnist.tar.xz"
 
 
-def everything_in(folder: Path) -> set[str]:
+def list_files_below(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 class TestDownload:
-    def test_it_lies_in_place_as_torchvision_reads_it(self, name: str, mirror: Path, tmp_path: Path) -> None:
+    def test_it_lies_in_place_as_torchvision_reads_it(self, name: str, download_mirror: Path, tmp_path: Path) -> None:
         from torchvision import datasets
 
         train, test = load_torchvision_dataset(name, tmp_path / "new" / "root")
@@ -30,49 +30,51 @@ class TestDownload:
         assert test.labels.tolist() == list(published.targets)
         assert train.name == name
 
-    def test_nothing_but_the_set_is_left(self, name: str, mirror: Path, tmp_path: Path) -> None:
+    def test_nothing_but_the_set_is_left(self, name: str, download_mirror: Path, tmp_path: Path) -> None:
         load_torchvision_dataset(name, tmp_path)
-        assert len(everything_in(tmp_path)) == 4
+        assert len(list_files_below(tmp_path)) == 4
         assert len(list(tmp_path.iterdir())) == 1
 
-    def test_the_second_time_needs_no_mirror(self, name: str, mirror: Path, tmp_path: Path) -> None:
+    def test_the_second_time_needs_no_mirror(self, name: str, download_mirror: Path, tmp_path: Path) -> None:
         first, _ = load_torchvision_dataset(name, tmp_path)
-        for path in mirror.glob("*.gz"):
+        for path in download_mirror.glob("*.gz"):
             path.unlink()
         assert torch.equal(load_torchvision_dataset(name, tmp_path)[0].images, first.images)
 
-    def test_archives_that_lie_there_are_unpacked(self, name: str, mirror: Path, tmp_path: Path) -> None:
+    def test_archives_that_lie_there_are_unpacked(self, name: str, download_mirror: Path, tmp_path: Path) -> None:
         place = tmp_path if "cifar" in name else tmp_path / PUBLISHED[name].title / "raw"
         place.mkdir(parents=True, exist_ok=True)
-        for path in mirror.glob("*.gz"):
+        for path in download_mirror.glob("*.gz"):
             path.rename(place / path.name)
         assert len(load_torchvision_dataset(name, tmp_path)[0]) == 12
 
-    def test_no_network_says_what_to_do_and_leaves_nothing(self, name: str, mirror: Path, tmp_path: Path) -> None:
-        for path in mirror.glob("*.gz"):
+    def test_no_network_says_what_to_do_and_leaves_nothing(
+        self, name: str, download_mirror: Path, tmp_path: Path
+    ) -> None:
+        for path in download_mirror.glob("*.gz"):
             path.unlink()
         with pytest.raises(MissingDatasetError, match=rf"{PUBLISHED[name].title} is not in .*internet.*or {name}\.npz"):
             load_torchvision_dataset(name, tmp_path)
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_download_with_another_checksum_is_no_set(self, name: str, mirror: Path, tmp_path: Path) -> None:
-        for path in mirror.glob("*.gz"):
+    def test_a_download_with_another_checksum_is_no_set(self, name: str, download_mirror: Path, tmp_path: Path) -> None:
+        for path in download_mirror.glob("*.gz"):
             path.write_bytes(path.read_bytes()[:-20])
         with pytest.raises(MissingDatasetError, match="corrupted"):
             load_torchvision_dataset(name, tmp_path)
         assert list(tmp_path.iterdir()) == []
 
-    def test_an_archive_downloaded_by_half_is_named(self, name: str, mirror: Path, tmp_path: Path) -> None:
+    def test_an_archive_downloaded_by_half_is_named(self, name: str, download_mirror: Path, tmp_path: Path) -> None:
         place = tmp_path if "cifar" in name else tmp_path / PUBLISHED[name].title / "raw"
         place.mkdir(parents=True, exist_ok=True)
-        for path in mirror.glob("*.gz"):
+        for path in download_mirror.glob("*.gz"):
             (place / path.name).write_bytes(path.read_bytes()[:-20])
         with pytest.raises(DatasetError, match=r"\.gz was downloaded by half.*Delete it and try again") as caught:
             load_torchvision_dataset(name, tmp_path)
         assert not isinstance(caught.value, MissingDatasetError)
 
     @pytest.mark.parametrize("cut", [slice(0, -3), slice(0, 0), slice(0, 5)])
-    def test_a_damaged_file_is_named(self, name: str, cut: slice, mirror: Path, tmp_path: Path) -> None:
+    def test_a_damaged_file_is_named(self, name: str, cut: slice, download_mirror: Path, tmp_path: Path) -> None:
         load_torchvision_dataset(name, tmp_path)
         path = next(path for path in tmp_path.rglob("*") if path.is_file())
         path.write_bytes(path.read_bytes()[cut])
@@ -80,7 +82,7 @@ class TestDownload:
             load_torchvision_dataset(name, tmp_path)
         assert has_any_file(name, tmp_path)
 
-    def test_a_missing_file_is_fetched(self, name: str, mirror: Path, tmp_path: Path) -> None:
+    def test_a_missing_file_is_fetched(self, name: str, download_mirror: Path, tmp_path: Path) -> None:
         load_torchvision_dataset(name, tmp_path)
         next(path for path in tmp_path.rglob("*") if path.is_file()).unlink()
         assert not is_complete(name, tmp_path)
@@ -88,12 +90,14 @@ class TestDownload:
         assert is_complete(name, tmp_path)
 
 
-def test_an_interrupted_download_leaves_nothing(mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(self: object) -> None:
+def test_an_interrupted_download_leaves_nothing(
+    download_mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt_download(self: object) -> None:
         (Path(self.root) / "half").write_bytes(b"x")  # type: ignore[attr-defined]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", stop)
+    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", interrupt_download)
     with pytest.raises(KeyboardInterrupt):
         load_torchvision_dataset("cifar10", tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -101,35 +105,35 @@ def test_an_interrupted_download_leaves_nothing(mirror: Path, tmp_path: Path, mo
 
 @pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(28, "No space left on device")])
 def test_a_folder_that_takes_nothing_asks_for_another(
-    error: OSError, mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error: OSError, download_mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(self: object) -> None:
+    def fail_download(self: object) -> None:
         raise error
 
-    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", full)
+    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", fail_download)
     with pytest.raises(MissingDatasetError, match=rf"{error.strerror}\. Name a folder with room to write by --data"):
         load_torchvision_dataset("cifar10", tmp_path)
 
 
-def test_a_root_that_is_a_file_is_refused(mirror: Path, tmp_path: Path) -> None:
+def test_a_root_that_is_a_file_is_refused(download_mirror: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(MissingDatasetError, match="File exists"):
         load_torchvision_dataset("cifar10", tmp_path / "file")
 
 
 def test_a_download_gives_up_on_silence_and_draws_no_bar_here(
-    mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    download_mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from torchvision.datasets import CIFAR10
 
     seen = []
     real = CIFAR10.download
 
-    def watch_timeout(self: CIFAR10) -> None:
+    def record_timeout(self: CIFAR10) -> None:
         seen.append(socket.getdefaulttimeout())
         real(self)
 
-    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", watch_timeout)
+    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", record_timeout)
     load_torchvision_dataset("cifar10", tmp_path)
     assert seen == [30]
     assert socket.getdefaulttimeout() is None
@@ -138,7 +142,7 @@ def test_a_download_gives_up_on_silence_and_draws_no_bar_here(
     assert printed.out == f"Downloading CIFAR10 into {tmp_path}.\n"
 
 
-def test_a_file_of_another_format_is_no_mnist(mirror: Path, tmp_path: Path) -> None:
+def test_a_file_of_another_format_is_no_mnist(download_mirror: Path, tmp_path: Path) -> None:
     load_torchvision_dataset("mnist", tmp_path)
     path = tmp_path / "MNIST/raw/t10k-labels-idx1-ubyte"
     path.write_bytes(gzip.compress(path.read_bytes()))

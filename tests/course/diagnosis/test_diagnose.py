@@ -54,7 +54,7 @@ NAMED = {
 
 
 @pytest.fixture(scope="module")
-def right():
+def right_model():
     torch.manual_seed(0)
     return VisionTransformer(CONFIG)
 
@@ -75,15 +75,15 @@ def test_every_name_that_can_be_told_is_one_of_the_library():
 
 
 @pytest.mark.parametrize("key", NAMED)
-def test_a_known_mistake_is_seen_and_named(right, key):
-    report = diagnose(WRONG[key].build(right), IMAGES)
+def test_a_known_mistake_is_seen_and_named(right_model, key):
+    report = diagnose(WRONG[key].build(right_model), IMAGES)
     named = {": ".join(each.mistake) for each in report.of(NAMED[key]) if each.mistake}
     assert key in named, str(report)
     assert key.partition(": ")[2] in str(report)
 
 
-def test_a_pass_that_gradients_stop_is_asked_without_them(right):
-    report = diagnose(WRONG["scaled_dot_product_attention: query scaled in place"].build(right), IMAGES)
+def test_a_pass_that_gradients_stop_is_asked_without_them(right_model):
+    report = diagnose(WRONG["scaled_dot_product_attention: query scaled in place"].build(right_model), IMAGES)
     assert [each.asked for each in report.of("wrong")] == ["gradient_flows"]
     assert "image_alone" in {each.asked for each in report.of("holds")}
 
@@ -115,8 +115,8 @@ def test_a_slip_is_seen_in_what_is_no_vit():
     assert "`idle.weight`, `idle.bias` do not change the logits" in found[1].seen
 
 
-def test_the_report_counts_in_its_own_words(right):
-    broken = copy.deepcopy(right)
+def test_the_report_counts_in_its_own_words(right_model):
+    broken = copy.deepcopy(right_model)
     broken.norm, broken.blocks[0].norm1 = nn.Identity(), nn.Identity()
     text = " ".join(str(diagnose(broken, IMAGES, labels=torch.tensor([1, 2]))).split())
     assert "2 wrong, 3 not asked, " in text
@@ -153,7 +153,7 @@ def test_nothing_is_changed():
     assert optimizer.state == {}
 
 
-def test_an_error_of_the_model_is_told_with_its_line(right):
+def test_an_error_of_the_model_is_told_with_its_line(right_model):
     class Raises(VisionTransformer):
         def _embed(self, patches):
             raise ValueError("no such thing")
@@ -180,8 +180,8 @@ def test_an_error_of_the_model_is_told_with_its_line(right):
         ),
     ],
 )
-def test_a_step_of_learning(right, change, asked, words):
-    model = copy.deepcopy(right)
+def test_a_step_of_learning(right_model, change, asked, words):
+    model = copy.deepcopy(right_model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     given = {"labels": torch.tensor([0, 1]), "optimizer": optimizer, "loss": None}
     change(model, given)

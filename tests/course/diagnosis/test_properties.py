@@ -37,7 +37,7 @@ class Tokens(nn.Module):
         return self.head(self.norm(tokens.mean(1)))
 
 
-def waves(base: float = 1e4, scale: float = 1.0, cosine=torch.cos) -> Tensor:
+def make_sinusoidal_positions(base: float = 1e4, scale: float = 1.0, cosine=torch.cos) -> Tensor:
     angles = torch.arange(16)[:, None] / base ** (scale * torch.arange(0, 48, 2) / 48)
     return torch.stack([angles.sin(), cosine(angles)], -1).flatten(1)
 
@@ -54,11 +54,21 @@ def resize_table(self, tokens, grid):
 CASES = {
     "resized": (resize_table, "other_sizes", "holds", ""),
     "cut to size": (cut_to_size, "other_sizes", "unusual", "running number"),
-    "waves": (lambda *_: waves(), "table_of_waves", "holds", ""),
+    "waves": (lambda *_: make_sinusoidal_positions(), "table_of_waves", "holds", ""),
     "waves of rows and columns": (lambda *_: sinusoidal_positions_2d((4, 4), 48), "table_of_waves", "holds", ""),
-    "another base": (lambda *_: waves(base=2.718281828), "table_of_waves", "unusual", "base e for 10000"),
-    "half the exponent": (lambda *_: waves(scale=0.5), "table_of_waves", "unusual", "exponent half as large"),
-    "no cosine": (lambda *_: waves(cosine=torch.sin), "table_of_waves", "unusual", "sines only"),
+    "another base": (
+        lambda *_: make_sinusoidal_positions(base=2.718281828),
+        "table_of_waves",
+        "unusual",
+        "base e for 10000",
+    ),
+    "half the exponent": (
+        lambda *_: make_sinusoidal_positions(scale=0.5),
+        "table_of_waves",
+        "unusual",
+        "exponent half as large",
+    ),
+    "no cosine": (lambda *_: make_sinusoidal_positions(cosine=torch.sin), "table_of_waves", "unusual", "sines only"),
     "a drawn table": (
         lambda *_: torch.randn(16, 48, generator=torch.Generator().manual_seed(1)),
         "table_of_waves",
@@ -68,9 +78,14 @@ CASES = {
     "learned": (lambda self, *_: self.table, "table_of_waves", "holds", ""),
     "no order": (lambda self, *_: self.table, "tokens_have_no_order", "holds", ""),
     "in use": (lambda self, *_: self.table, "used", "holds", ""),
-    "out of use": (lambda self, *_: self.table * 0 + waves(), "used", "wrong", "`table` does not change"),
+    "out of use": (
+        lambda self, *_: self.table * 0 + make_sinusoidal_positions(),
+        "used",
+        "wrong",
+        "`table` does not change",
+    ),
     "a shift that the norms take off": (
-        lambda self, *_: self.table.mean(-1, keepdim=True) + waves(),
+        lambda self, *_: self.table.mean(-1, keepdim=True) + make_sinusoidal_positions(),
         "used",
         "wrong",
         "`table` does not change",
@@ -92,12 +107,12 @@ def test_positions(name):
 
 
 @pytest.fixture
-def right():
+def right_model():
     torch.manual_seed(0)
     return VisionTransformer(ViTConfig(**SIZES))
 
 
-def test_an_order_of_tokens_is_seen(right):
+def test_an_order_of_tokens_is_seen(right_model):
     class Mixed(nn.Module):
         def __init__(self, mlp):
             super().__init__()
@@ -106,8 +121,8 @@ def test_an_order_of_tokens_is_seen(right):
         def forward(self, tokens):
             return self.mlp(self.rows(tokens.mT).mT)
 
-    right.blocks[1].mlp = Mixed(right.blocks[1].mlp)
-    finding = find_finding(right, "tokens_have_no_order")
+    right_model.blocks[1].mlp = Mixed(right_model.blocks[1].mlp)
+    finding = find_finding(right_model, "tokens_have_no_order")
     assert finding.answer == "unusual"
     assert "depends on their order" in finding.seen
 
@@ -135,11 +150,11 @@ def test_positions_inside_attention_are_recognized():
     assert (finding.answer, "inside attention" in finding.seen) == ("unusual", True)
 
 
-def test_one_projection_for_all_heads(right):
-    right.blocks[0].attention = OwnAttention(48)
-    assert find_finding(right, "heads_projected_apart").answer == "holds"
-    right.blocks[0].attention = OwnAttention(12)
-    assert find_finding(right, "heads_projected_apart").mistake == (
+def test_one_projection_for_all_heads(right_model):
+    right_model.blocks[0].attention = OwnAttention(48)
+    assert find_finding(right_model, "heads_projected_apart").answer == "holds"
+    right_model.blocks[0].attention = OwnAttention(12)
+    assert find_finding(right_model, "heads_projected_apart").mistake == (
         "MultiHeadSelfAttention",
         "same weights for every head",
     )
@@ -149,9 +164,9 @@ def test_one_projection_for_all_heads(right):
     ("labels", "asked"),
     [(torch.tensor([3, 10]), ("step_changes_all", "learns_by_heart")), (torch.tensor([3]), ("learns_by_heart",))],
 )
-def test_labels_that_do_not_fit_are_told_once(right, labels, asked):
-    optimizer = torch.optim.SGD(copy.deepcopy(right).parameters(), lr=0.1)
-    findings = {each.asked: each for each in diagnose(right, IMAGES, labels=labels, optimizer=optimizer).findings}
+def test_labels_that_do_not_fit_are_told_once(right_model, labels, asked):
+    optimizer = torch.optim.SGD(copy.deepcopy(right_model).parameters(), lr=0.1)
+    findings = {each.asked: each for each in diagnose(right_model, IMAGES, labels=labels, optimizer=optimizer).findings}
     assert findings["labels_in_range"].answer == "wrong"
     for each in asked:
         assert (findings[each].answer, findings[each].seen) == ("not asked", "the labels do not fit the logits")

@@ -11,7 +11,7 @@ RESULTS = json.loads((ROOT / "benchmarks/results/diagnose.json").read_text("utf-
 TRAINED = json.loads((ROOT / "benchmarks/results/broken_vit_all.json").read_text("utf-8"))["rows"]
 
 
-def page(name: str) -> str:
+def read_page(name: str) -> str:
     return " ".join((ROOT / name).read_text("utf-8").split())
 
 
@@ -25,17 +25,17 @@ def test_of_those_that_accuracy_does_not_tell():
         "of these {} that accuracy does not tell from the right model, it says of {wrong} that they are *wrong* and "
     )
     words += "of {unusual} that they are *unusual*. The other eleven"
-    assert words.format(len(beside), **counts) in page("docs/diagnose.md")
+    assert words.format(len(beside), **counts) in read_page("docs/diagnose.md")
     assert counts["nothing"] == 11
     found = counts["wrong"] + counts["unusual"]
     words = f"Of {len(beside)} broken ViTs that their accuracy does not tell from the right one it finds {found}."
-    assert words in page("docs/site/index.md")
-    assert words in page("README.md")
+    assert words in read_page("docs/site/index.md")
+    assert words in read_page("README.md")
 
 
 def test_beside_another_tool():
     counts, other = RESULTS["counts"]["to be seen"], RESULTS["counts"]["to be seen, by torchtest2"]
-    text = page("docs/compare.md")
+    text = read_page("docs/compare.md")
     said = counts["wrong"] + counts["unusual"]
     assert f"of {counts['models']} broken ViTs" in text
     assert f"| `diagnose` | {said} | {counts['name or family']} |" in text
@@ -55,7 +55,7 @@ def test_on_public_models():
     slips = [each["slips"] for each in public["by kind"].values()]
     told = [each["told"] for each in public["by kind"].values()]
     assert (sum(slips), sum(told)) == (public["slips"], public["told"])
-    text = page("docs/diagnose.md")
+    text = read_page("docs/diagnose.md")
     assert f"In {public['models with a slip']} of them the reading had found {public['slips']} slips" in text
     assert f"`diagnose` tells {public['told']}" in text
     assert f"Of {public['right models']} right ones it calls none *wrong*" in text

@@ -19,7 +19,7 @@ Make = Callable[..., RunResult]
 
 @pytest.fixture
 def make_result() -> Make:
-    def make(**changes: object) -> RunResult:
+    def make_run_result(**changes: object) -> RunResult:
         metrics = asdict(Metrics(1000, 0.1, 0.98, 1.0, *[0.98] * 6, 0.01))
         recipe = RECIPES[str(changes.get("recipe", "cpu-minute"))]
         values = {
@@ -53,7 +53,7 @@ def make_result() -> Make:
             values["test"] = metrics | {"top1": accuracy}
         return RunResult(**(values | changes))
 
-    return make
+    return make_run_result
 
 
 @pytest.fixture(scope="session")

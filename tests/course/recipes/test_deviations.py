@@ -20,7 +20,7 @@ CONFIG = ViTConfig(image_size=8, patch_size=4, in_channels=1, num_classes=5, emb
 HEAD_OF_TWO = ViTConfig(**{**vars(CONFIG), "representation_size": 7})
 
 
-def model_with(*applied: deviations.Deviation, config: ViTConfig = CONFIG) -> VisionTransformer:
+def build_model_with(*applied: deviations.Deviation, config: ViTConfig = CONFIG) -> VisionTransformer:
     torch.manual_seed(0)
     model = VisionTransformer(config)
     nn.init.normal_((model.head if isinstance(model.head, nn.Linear) else model.head[2]).weight)  # it starts at zero
@@ -29,21 +29,21 @@ def model_with(*applied: deviations.Deviation, config: ViTConfig = CONFIG) -> Vi
     return model.eval()
 
 
-def images(count: int = 4) -> Tensor:
+def make_images(count: int = 4) -> Tensor:
     return torch.randn(count, 1, 8, 8, generator=torch.Generator().manual_seed(1))
 
 
-def right_model_with_weights_of(model: VisionTransformer) -> VisionTransformer:
+def copy_weights_to_right_model(model: VisionTransformer) -> VisionTransformer:
     right = VisionTransformer(model.config)
     right.load_state_dict(model.state_dict())
     return right.eval()
 
 
-def train_a_little(model: VisionTransformer, steps: int = 3) -> None:
+def train_few_steps(model: VisionTransformer, steps: int = 3) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.05, weight_decay=0.1)
     model.train()
     for _ in range(steps):
-        loss = F.cross_entropy(model(images()), torch.arange(4))
+        loss = F.cross_entropy(model(make_images()), torch.arange(4))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -52,8 +52,8 @@ def train_a_little(model: VisionTransformer, steps: int = 3) -> None:
 
 @pytest.mark.parametrize("config", [CONFIG, HEAD_OF_TWO], ids=["one Linear", "head of two layers"])
 def test_softmax_before_the_loss_gives_probabilities(config: ViTConfig) -> None:
-    probabilities = model_with(deviations.SOFTMAX_BEFORE_LOSS, config=config)(images())
-    torch.testing.assert_close(probabilities, model_with(config=config)(images()).softmax(-1))
+    probabilities = build_model_with(deviations.SOFTMAX_BEFORE_LOSS, config=config)(make_images())
+    torch.testing.assert_close(probabilities, build_model_with(config=config)(make_images()).softmax(-1))
 
 
 def test_the_loss_on_probabilities_cannot_fall_below_1_46() -> None:
@@ -65,9 +65,9 @@ def test_the_loss_on_probabilities_cannot_fall_below_1_46() -> None:
 
 @pytest.mark.parametrize("trained", [False, True])
 def test_heads_on_slices_equals_small_maps_in_a_loop_over_heads(trained: bool) -> None:
-    model = model_with(deviations.HEADS_ON_SLICES, deviations.NO_PROJECTION)
+    model = build_model_with(deviations.HEADS_ON_SLICES, deviations.NO_PROJECTION)
     if trained:
-        train_a_little(model)
+        train_few_steps(model)
     attention = model.blocks[0].attention
     x = torch.randn(2, 5, 12)
     outputs = []
@@ -83,10 +83,10 @@ def test_heads_on_slices_equals_small_maps_in_a_loop_over_heads(trained: bool) -
 
 
 def test_what_is_zero_on_the_slices_stays_zero_and_the_rest_learns() -> None:
-    model = model_with(deviations.HEADS_ON_SLICES)
+    model = build_model_with(deviations.HEADS_ON_SLICES)
     weight = model.blocks[1].attention.qkv.weight
     before = weight.detach().clone()
-    train_a_little(model)
+    train_few_steps(model)
     outside = before == 0
     assert outside.sum() == 3 * 12 * 12 - 3 * 3 * 4 * 4
     assert (weight[outside] == 0).all()
@@ -94,31 +94,31 @@ def test_what_is_zero_on_the_slices_stays_zero_and_the_rest_learns() -> None:
 
 
 def test_no_projection_stays_the_identity() -> None:
-    model = model_with(deviations.NO_PROJECTION)
-    train_a_little(model)
+    model = build_model_with(deviations.NO_PROJECTION)
+    train_few_steps(model)
     projection = model.blocks[0].attention.projection
     assert torch.equal(projection.weight, torch.eye(12))
     assert torch.equal(projection.bias, torch.zeros(12))
 
 
 def test_weights_of_the_lab_sheet_mean_the_same_in_the_right_model() -> None:
-    model = model_with(
+    model = build_model_with(
         deviations.TORCH_START, deviations.HEADS_ON_SLICES, deviations.NO_PROJECTION, deviations.SOFTMAX_BEFORE_LOSS
     )
-    train_a_little(model)
-    logits = right_model_with_weights_of(model)(images())
-    torch.testing.assert_close(logits.softmax(-1), model(images()))
+    train_few_steps(model)
+    logits = copy_weights_to_right_model(model)(make_images())
+    torch.testing.assert_close(logits.softmax(-1), model(make_images()))
 
 
 def test_gelu_after_the_mlp_is_one_more_gelu_in_each_block() -> None:
-    wrong, right = model_with(deviations.GELU_AFTER_MLP).blocks[0], model_with().blocks[0]
+    wrong, right = build_model_with(deviations.GELU_AFTER_MLP).blocks[0], build_model_with().blocks[0]
     x = torch.randn(2, 5, 12)
     torch.testing.assert_close(wrong.mlp(x), F.gelu(right.mlp(x)))
 
 
 def test_weights_that_only_the_wrong_model_understands_do_not_load_in_the_right_one(tmp_path) -> None:
     data = ImageDataset(torch.zeros(5, 1, 8, 8, dtype=torch.uint8), torch.arange(5), tuple("abcde"), "five")
-    save_model(tmp_path / "best.safetensors", model_with(deviations.GELU_AFTER_MLP), data)
+    save_model(tmp_path / "best.safetensors", build_model_with(deviations.GELU_AFTER_MLP), data)
     with pytest.raises(CheckpointError, match="mlp"):
         load_model(tmp_path / "best.safetensors")
 
@@ -136,7 +136,7 @@ def test_torchs_own_start_leaves_no_head_at_zero() -> None:
     "deviation", [value for value in vars(deviations).values() if isinstance(value, deviations.Deviation)]
 )
 def test_every_deviation_still_gives_every_intermediate(deviation: deviations.Deviation) -> None:
-    model = model_with(deviation)
-    stages = record(model, images())
-    torch.testing.assert_close(stages["logits"], model(images()))
+    model = build_model_with(deviation)
+    stages = record(model, make_images())
+    torch.testing.assert_close(stages["logits"], model(make_images()))
     assert stages["blocks.1.attention.weights"].shape == (4, 3, 5, 5)

@@ -21,7 +21,7 @@ MINUTE = RECIPES["cpu-minute"]
 
 
 @pytest.fixture
-def measured(tmp_path, make_result, monkeypatch):
+def measured_runs(tmp_path, make_result, monkeypatch):
     """A measured.json of three invented runs of cpu-minute on a CPU and one on a GPU, which the listing reads."""
     runs = [make_result(seed=seed, accuracy=accuracy) for seed, accuracy in enumerate((0.985, 0.987, 0.989))]
     runs += [make_result(device="Tesla T4", precision="fp16", accuracy=0.99, seconds=6.0)]
@@ -65,8 +65,8 @@ class TestWhatCounts:
 
 
 class TestSummary:
-    def test_runs_of_one_machine_make_a_mean_and_a_spread(self, measured) -> None:
-        cpu, gpu = read_measured_runs(measured)["cpu-minute"]
+    def test_runs_of_one_machine_make_a_mean_and_a_spread(self, measured_runs) -> None:
+        cpu, gpu = read_measured_runs(measured_runs)["cpu-minute"]
         assert (cpu.device, cpu.seeds) == ("CPU, 2 threads", (0, 1, 2))
         assert cpu.accuracy.mean == pytest.approx(0.987)
         assert cpu.accuracy.deviation == pytest.approx(0.002)
@@ -84,7 +84,7 @@ class TestListing:
             console.print(what)
         return capture.get()
 
-    def test_a_measured_recipe_opens_with_command_device_minutes_and_accuracy(self, measured) -> None:
+    def test_a_measured_recipe_opens_with_command_device_minutes_and_accuracy(self, measured_runs) -> None:
         page = listing.write_recipe_page(MINUTE)
         assert page.startswith("vit-course train cpu-minute\n")
         assert "98.70 ± 0.20 % (3 seeds) of the test images, in 2.0 minutes of one core" in page
@@ -96,12 +96,12 @@ class TestListing:
         assert "images      max_shift 2, flip, 0.5 of their size until 50% of the steps, 0.75 of" in page
         assert "images      as they are" in listing.write_recipe_page(RECIPES["seed-a-mnist"])
 
-    def test_the_table_has_a_row_for_each_recipe(self, measured) -> None:
+    def test_the_table_has_a_row_for_each_recipe(self, measured_runs) -> None:
         rows = self.print_to_text(listing.make_recipe_table()).splitlines()
         assert [row.split()[0] for row in rows[1:]] == list(RECIPES)
         assert "98.70 ± 0.20 % " in rows[1 + list(RECIPES).index("cpu-minute")]
 
-    def test_an_unmeasured_recipe_says_so(self, measured) -> None:
+    def test_an_unmeasured_recipe_says_so(self, measured_runs) -> None:
         page = listing.write_recipe_page(RECIPES["gpu-best"])
         assert "not measured yet" in page
         assert "calculated  5.9 minutes on H200 or H100, at 8.5% of the GPU's peak" in page
@@ -111,13 +111,13 @@ class TestListing:
         )
         assert "not measured yet" in row
 
-    def test_a_seed_tells_what_was_published_and_its_slips(self, measured) -> None:
+    def test_a_seed_tells_what_was_published_and_its_slips(self, measured_runs) -> None:
         page = listing.write_recipe_page(RECIPES["seed-a-mnist"])
         assert "published   71.50% of the test images, 5 epochs, Tesla T4" in page
         assert "softmax before the loss: The model ends in a softmax" in page
         assert "A validation split is kept back" in page
 
-    def test_json_holds_the_same(self, measured) -> None:
+    def test_json_holds_the_same(self, measured_runs) -> None:
         entry, other = json.loads(listing.write_recipes_json([MINUTE, RECIPES["seed-d-cifar100"]]))
         assert entry["command"] == "vit-course train cpu-minute"
         assert [each["device"] for each in entry["measured"]] == ["CPU, 2 threads", "Tesla T4"]
@@ -156,7 +156,7 @@ class TestBenchmark:
     def test_a_run_is_a_command_whose_result_becomes_the_log(self, tmp_path, make_result, monkeypatch) -> None:
         benchmark, commands = load_benchmark(), []
 
-        def train(command, env):
+        def pretend_to_train(command, env):
             commands.append((command[2:], env["OMP_NUM_THREADS"]))
             folder = Path(command[command.index("--out") + 1])
             folder.mkdir(parents=True, exist_ok=True)
@@ -164,7 +164,7 @@ class TestBenchmark:
                 write_result(folder / "result.json", make_result(seed=7))
             return subprocess.CompletedProcess(command, 0 if len(commands) == 2 else 1)
 
-        monkeypatch.setattr(benchmark.subprocess, "run", train)
+        monkeypatch.setattr(benchmark.subprocess, "run", pretend_to_train)
         places = [f"--{name}={tmp_path / name}" for name in ("runs", "logs", "measured", "curves")]
         options = ["--recipe", "cpu-minute", "--seeds", "7", "--data", "images", "--threads", "1", *places]
         monkeypatch.setattr(sys, "argv", ["recipes.py", *options])

@@ -33,7 +33,7 @@ OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "cpu-lunch", "cpu-course
 TWINS = ("cpu-coffee-cifar100", "colab-t4-cifar100", "gpu-minute-cifar100", "gpu-best-cifar100")
 
 
-def images(channels: int, height: int, width: int, classes: int = 3) -> ImageDataset:
+def make_images(channels: int, height: int, width: int, classes: int = 3) -> ImageDataset:
     pixels = torch.zeros(classes, channels, height, width, dtype=torch.uint8)
     return ImageDataset(pixels, torch.arange(classes), tuple("abcdefghij"[:classes]), "own")
 
@@ -134,7 +134,7 @@ def test_the_walkthrough_keeps_its_head_of_two_layers_when_mended() -> None:
 
 class TestConfigFor:
     def test_size_channels_and_classes_follow_the_images(self) -> None:
-        config = RECIPES["cpu-coffee"].config_for(images(1, 16, 24, classes=4))
+        config = RECIPES["cpu-coffee"].config_for(make_images(1, 16, 24, classes=4))
         assert (config.image_size, config.in_channels, config.num_classes) == ((16, 24), 1, 4)
         assert config.embed_dim == RECIPES["cpu-coffee"].config.embed_dim
 
@@ -142,7 +142,7 @@ class TestConfigFor:
         with pytest.raises(
             RecipeError, match=r"patches of 4 x 4 pixels, and the images of own are 30 x 32.*--image-size"
         ):
-            RECIPES["cpu-coffee"].config_for(images(3, 30, 32))
+            RECIPES["cpu-coffee"].config_for(make_images(3, 30, 32))
 
 
 class TestFind:

@@ -38,12 +38,12 @@ PICTURES = {"curves.png", "confusion.png", "attention.png"}
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _sklearn() -> None:
+def _require_sklearn() -> None:
     pytest.importorskip("sklearn", reason="the metrics come from scikit-learn")
 
 
 @pytest.fixture(scope="module")
-def finished(few_shapes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_run(few_shapes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run folder of one small run."""
     folder = tmp_path_factory.mktemp("runs") / "tiny"
     train_recipe(TINY, RunOptions(folder, few_shapes, device="cpu", progress=False))
@@ -51,14 +51,14 @@ def finished(few_shapes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 class TestFolder:
-    def test_it_holds_the_result_the_weights_and_the_pictures(self, finished: Path) -> None:
-        names = {path.name for path in finished.iterdir()}
+    def test_it_holds_the_result_the_weights_and_the_pictures(self, finished_run: Path) -> None:
+        names = {path.name for path in finished_run.iterdir()}
         assert {"recipe.json", "result.json", "metrics.jsonl", "best.safetensors"} | PICTURES <= names
         for picture in PICTURES:
-            assert (finished / picture).read_bytes().startswith(b"\x89PNG")
+            assert (finished_run / picture).read_bytes().startswith(b"\x89PNG")
 
-    def test_the_result_says_all_that_the_figures_depend_on(self, finished: Path) -> None:
-        result = read_result(finished / "result.json")
+    def test_the_result_says_all_that_the_figures_depend_on(self, finished_run: Path) -> None:
+        result = read_result(finished_run / "result.json")
         assert (result.recipe, result.seed, result.changed, result.epochs) == ("tiny", 4, {}, 2)
         assert result.definition == make_recipe_definition(TINY)
         assert result.data == {
@@ -75,10 +75,10 @@ class TestFolder:
         assert len(result.history["validation_loss"]) == 2
 
     def test_the_metrics_are_those_of_the_best_weights_on_the_test_images(
-        self, finished: Path, few_shapes: Path
+        self, finished_run: Path, few_shapes: Path
     ) -> None:
-        result = read_result(finished / "result.json")
-        saved = open_checkpoint(finished / "best.safetensors")
+        result = read_result(finished_run / "result.json")
+        saved = open_checkpoint(finished_run / "best.safetensors")
         _, test = load_dataset(few_shapes)
         logits = predict_logits(saved.model, replace(test, mean=saved.mean, std=saved.std), CPU)
         assert result.test["top1"] == measure(logits, test.labels).top1
@@ -87,9 +87,9 @@ class TestFolder:
         assert result.validation["loss"] == pytest.approx(result.history["validation_loss"][lowest], abs=1e-4)
         assert result.validation["top1"] == pytest.approx(result.history["validation_accuracy"][lowest])
 
-    def test_the_statistics_are_those_of_the_training_part(self, finished: Path, few_shapes: Path) -> None:
+    def test_the_statistics_are_those_of_the_training_part(self, finished_run: Path, few_shapes: Path) -> None:
         train, _ = split_validation(TINY, load_dataset(few_shapes)[0])
-        assert open_checkpoint(finished / "best.safetensors").mean == pytest.approx(train.mean)
+        assert open_checkpoint(finished_run / "best.safetensors").mean == pytest.approx(train.mean)
 
 
 class TestSplit:
@@ -106,12 +106,12 @@ class TestSplit:
 
 class TestChoices:
     def test_the_same_seed_gives_the_same_weights_and_another_seed_others(
-        self, finished: Path, few_shapes: Path, tmp_path: Path
+        self, finished_run: Path, few_shapes: Path, tmp_path: Path
     ) -> None:
         for seed in (4, 5):
             options = RunOptions(tmp_path / str(seed), few_shapes, seed=seed, device="cpu", progress=False)
             train_recipe(TINY, options)
-        weights = (finished / "best.safetensors").read_bytes()
+        weights = (finished_run / "best.safetensors").read_bytes()
         assert (tmp_path / "4" / "best.safetensors").read_bytes() == weights
         assert (tmp_path / "5" / "best.safetensors").read_bytes() != weights
 
@@ -150,21 +150,21 @@ class TestChoices:
 
 
 class TestFolderInUse:
-    def test_without_resume_it_is_refused(self, finished: Path, few_shapes: Path) -> None:
+    def test_without_resume_it_is_refused(self, finished_run: Path, few_shapes: Path) -> None:
         with pytest.raises(RecipeError, match=r"is not empty; go on with that run by --resume, or name another"):
-            train_recipe(TINY, RunOptions(finished, few_shapes, device="cpu"))
+            train_recipe(TINY, RunOptions(finished_run, few_shapes, device="cpu"))
 
-    def test_a_finished_one_gives_its_result_back(self, finished: Path, few_shapes: Path) -> None:
-        before = (finished / "result.json").stat().st_mtime_ns
-        result = train_recipe(TINY, RunOptions(finished, few_shapes, device="cpu", resume=True))
-        assert result == read_result(finished / "result.json")
-        assert (finished / "result.json").stat().st_mtime_ns == before
+    def test_a_finished_one_gives_its_result_back(self, finished_run: Path, few_shapes: Path) -> None:
+        before = (finished_run / "result.json").stat().st_mtime_ns
+        result = train_recipe(TINY, RunOptions(finished_run, few_shapes, device="cpu", resume=True))
+        assert result == read_result(finished_run / "result.json")
+        assert (finished_run / "result.json").stat().st_mtime_ns == before
 
-    def test_one_without_its_result_is_concluded(self, finished: Path, few_shapes: Path, tmp_path: Path) -> None:
-        folder = shutil.copytree(finished, tmp_path / "run")
+    def test_one_without_its_result_is_concluded(self, finished_run: Path, few_shapes: Path, tmp_path: Path) -> None:
+        folder = shutil.copytree(finished_run, tmp_path / "run")
         (folder / "result.json").unlink()
         result = train_recipe(TINY, RunOptions(folder, few_shapes, device="cpu", resume=True, progress=False))
-        known = read_result(finished / "result.json")
+        known = read_result(finished_run / "result.json")
         assert result is not None
         assert (result.test, result.best_epoch) == (known.test, known.best_epoch)
         assert result.cpu_seconds == known.cpu_seconds
@@ -173,15 +173,15 @@ class TestFolderInUse:
         ("choice", "words"),
         [({"epochs": 50}, "epochs = 2, not 50"), ({"batch_size": 7}, "batch_size = 32, not 7")],
     )
-    def test_a_finished_one_is_not_taken_for_another(self, finished: Path, few_shapes: Path, choice, words) -> None:
-        options = RunOptions(finished, few_shapes, device="cpu", resume=True, **choice)
+    def test_a_finished_one_is_not_taken_for_another(self, finished_run: Path, few_shapes: Path, choice, words) -> None:
+        options = RunOptions(finished_run, few_shapes, device="cpu", resume=True, **choice)
         with pytest.raises(RecipeError, match=f"holds a finished run with {words}; name another folder"):
             train_recipe(TINY, options)
 
-    def test_nor_for_one_on_other_images(self, finished: Path, few_shapes: Path, tmp_path: Path) -> None:
+    def test_nor_for_one_on_other_images(self, finished_run: Path, few_shapes: Path, tmp_path: Path) -> None:
         other = shutil.copy(few_shapes, tmp_path / "other.npz")
         with pytest.raises(RecipeError, match="with data = 'few_shapes', not 'other'"):
-            train_recipe(TINY, RunOptions(finished, other, device="cpu", resume=True))
+            train_recipe(TINY, RunOptions(finished_run, other, device="cpu", resume=True))
 
     @pytest.mark.parametrize("name", ["recipe.json.unfinished", ".recipe.json.ab12"])
     def test_what_a_full_disk_left_is_no_run(self, name: str, few_shapes: Path, tmp_path: Path) -> None:
@@ -193,9 +193,11 @@ class TestFolderInUse:
         ("recipe", "seed", "words"),
         [(replace(TINY, name="other"), 4, "not of other with seed 4"), (TINY, 5, "not of tiny with seed 5")],
     )
-    def test_another_run_is_not_gone_on_with(self, finished, few_shapes, recipe: Recipe, seed: int, words: str) -> None:
+    def test_another_run_is_not_gone_on_with(
+        self, finished_run, few_shapes, recipe: Recipe, seed: int, words: str
+    ) -> None:
         with pytest.raises(RecipeError, match=f"holds a run of tiny with seed 4, {words}"):
-            train_recipe(recipe, RunOptions(finished, few_shapes, seed=seed, device="cpu", resume=True))
+            train_recipe(recipe, RunOptions(finished_run, few_shapes, seed=seed, device="cpu", resume=True))
 
     def test_something_else_is_left_alone(self, tmp_path: Path, few_shapes: Path) -> None:
         (tmp_path / "thesis.tex").write_text("...")
@@ -217,11 +219,11 @@ def test_an_interrupted_run_looks_at_no_test_image(few_shapes, tmp_path, monkeyp
 
 
 def test_ctrl_c_while_it_is_measured_says_how_to_go_on(few_shapes, tmp_path, monkeypatch) -> None:
-    def stop(*arguments: object) -> None:
+    def raise_interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
     options = RunOptions(tmp_path / "run", few_shapes, epochs=1, device="cpu", progress=False)
-    monkeypatch.setattr(run, "measure_and_draw", stop)
+    monkeypatch.setattr(run, "measure_and_draw", raise_interrupt)
     with pytest.raises(RunInterruptedError, match=r"after the training.*--resume measures them"):
         train_recipe(TINY, options)
 
@@ -263,7 +265,7 @@ def test_a_tracker_that_does_not_start_is_a_refusal_and_resume_begins(few_shapes
 
 class TestImages:
     @pytest.fixture
-    def rgba(self, few_shapes: Path, tmp_path: Path) -> Path:
+    def rgba_file(self, few_shapes: Path, tmp_path: Path) -> Path:
         with np.load(few_shapes) as arrays:
             known = dict(arrays)
         for name in ("train_images", "test_images"):
@@ -271,15 +273,15 @@ class TestImages:
         np.savez(tmp_path / "rgba.npz", **known)
         return tmp_path / "rgba.npz"
 
-    def test_four_channels_are_trained_on_and_not_shown(self, rgba: Path, tmp_path: Path) -> None:
-        train_recipe(TINY, RunOptions(tmp_path / "run", rgba, epochs=1, device="cpu", progress=False))
+    def test_four_channels_are_trained_on_and_not_shown(self, rgba_file: Path, tmp_path: Path) -> None:
+        train_recipe(TINY, RunOptions(tmp_path / "run", rgba_file, epochs=1, device="cpu", progress=False))
         names = {path.name for path in (tmp_path / "run").iterdir()}
         assert PICTURES & names == {"curves.png", "confusion.png"}
 
-    def test_randaugment_refuses_them_before_the_training(self, rgba: Path, tmp_path: Path) -> None:
+    def test_randaugment_refuses_them_before_the_training(self, rgba_file: Path, tmp_path: Path) -> None:
         changing = replace(TINY, settings=replace(TINY.settings, augmentation=Augmentation(randaugment=True)))
         with pytest.raises(RecipeError, match="takes 1 or 3 channels, and those of rgba have 4"):
-            train_recipe(changing, RunOptions(tmp_path / "run", rgba, device="cpu"))
+            train_recipe(changing, RunOptions(tmp_path / "run", rgba_file, device="cpu"))
         assert not (tmp_path / "run").exists()
 
     def test_one_training_image_is_too_few(self) -> None:
@@ -301,7 +303,7 @@ WRONG = replace(TINY, deviations=(deviations.TORCH_START, deviations.NO_PROJECTI
 
 
 @pytest.fixture(scope="module")
-def wrong(few_shapes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wrong_model_run(few_shapes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run folder of a model that the right one cannot stand in for."""
     folder = tmp_path_factory.mktemp("runs") / "wrong"
     train_recipe(WRONG, RunOptions(folder, few_shapes, device="cpu", progress=False))
@@ -309,48 +311,50 @@ def wrong(few_shapes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestSlips:
-    def test_evaluate_builds_the_wrong_model_again(self, wrong: Path, few_shapes: Path, monkeypatch) -> None:
+    def test_evaluate_builds_the_wrong_model_again(self, wrong_model_run: Path, few_shapes: Path, monkeypatch) -> None:
         monkeypatch.setattr("vit_course.recipes.evaluate.RECIPES", {"tiny": WRONG})
-        known = read_result(wrong / "result.json")
-        assert evaluate_checkpoint(wrong, few_shapes, "cpu").metrics.top1 == known.test["top1"]
+        known = read_result(wrong_model_run / "result.json")
+        assert evaluate_checkpoint(wrong_model_run, few_shapes, "cpu").metrics.top1 == known.test["top1"]
 
-    def test_alone_its_weights_file_is_refused(self, wrong: Path, few_shapes: Path, tmp_path: Path) -> None:
-        shutil.copy(wrong / "best.safetensors", tmp_path)
+    def test_alone_its_weights_file_is_refused(self, wrong_model_run: Path, few_shapes: Path, tmp_path: Path) -> None:
+        shutil.copy(wrong_model_run / "best.safetensors", tmp_path)
         with pytest.raises(CheckpointError, match="do not fit the model"):
             evaluate_checkpoint(tmp_path / "best.safetensors", few_shapes, "cpu")
 
 
 class TestExamine:
-    def test_it_says_what_the_model_was_trained_on(self, finished: Path) -> None:
+    def test_it_says_what_the_model_was_trained_on(self, finished_run: Path) -> None:
         with pytest.raises(RecipeError, match=r"was trained on 'few_shapes'.* with --data"):
-            evaluate_checkpoint(finished, device="cpu")
+            evaluate_checkpoint(finished_run, device="cpu")
 
-    def test_another_device_is_refused(self, finished: Path, few_shapes: Path) -> None:
+    def test_another_device_is_refused(self, finished_run: Path, few_shapes: Path) -> None:
         with pytest.raises(RecipeError, match="device must be"):
-            evaluate_checkpoint(finished, few_shapes, "banana")
+            evaluate_checkpoint(finished_run, few_shapes, "banana")
 
-    def test_a_run_folder_or_its_weights_file(self, finished: Path, few_shapes: Path) -> None:
-        known = read_result(finished / "result.json")
-        for checkpoint in (finished, finished / "best.safetensors"):
+    def test_a_run_folder_or_its_weights_file(self, finished_run: Path, few_shapes: Path) -> None:
+        known = read_result(finished_run / "result.json")
+        for checkpoint in (finished_run, finished_run / "best.safetensors"):
             found = evaluate_checkpoint(checkpoint, few_shapes, "cpu")
             assert found.metrics.top1 == known.test["top1"]
             assert (found.data, found.parameters) == ("few_shapes", known.parameters)
 
-    def test_other_classes_are_refused(self, finished: Path) -> None:
+    def test_other_classes_are_refused(self, finished_run: Path) -> None:
         with pytest.raises(RecipeError, match=r"knows 4 classes \(disc, ring, square, \.\.\.\), and shapes has 10"):
-            check_images_fit_model(finished, open_checkpoint(finished / "best.safetensors"), shapes(20))
+            check_images_fit_model(finished_run, open_checkpoint(finished_run / "best.safetensors"), shapes(20))
 
-    def test_the_same_number_of_other_classes_is_refused(self, finished: Path, few_shapes: Path) -> None:
+    def test_the_same_number_of_other_classes_is_refused(self, finished_run: Path, few_shapes: Path) -> None:
         _, test = load_dataset(few_shapes)
         turned = replace(test, classes=test.classes[::-1])
         with pytest.raises(RecipeError, match=r"class 0 is 'disc' for the model in .* and 'triangle' in few_shapes"):
-            check_images_fit_model(finished, open_checkpoint(finished / "best.safetensors"), turned)
+            check_images_fit_model(finished_run, open_checkpoint(finished_run / "best.safetensors"), turned)
 
-    def test_another_size_is_refused(self, finished: Path) -> None:
+    def test_another_size_is_refused(self, finished_run: Path) -> None:
         with pytest.raises(
             RecipeError, match=r"images of 32 x 32 pixels in 3 channels, and those of shapes are 16 x 16"
         ):
-            check_images_fit_model(finished, open_checkpoint(finished / "best.safetensors"), shapes(20, image_size=16))
+            check_images_fit_model(
+                finished_run, open_checkpoint(finished_run / "best.safetensors"), shapes(20, image_size=16)
+            )
 
     def test_what_is_no_checkpoint_is_refused(self, tmp_path: Path, few_shapes: Path) -> None:
         with pytest.raises(CheckpointError, match="no checkpoint"):
@@ -360,8 +364,8 @@ class TestExamine:
             evaluate_checkpoint(tmp_path, few_shapes)
 
 
-def test_recipe_json_tells_what_the_folder_holds(finished: Path) -> None:
-    assert json.loads((finished / "recipe.json").read_text()) == {
+def test_recipe_json_tells_what_the_folder_holds(finished_run: Path) -> None:
+    assert json.loads((finished_run / "recipe.json").read_text()) == {
         "version": 1,
         "recipe": "tiny",
         "seed": 4,

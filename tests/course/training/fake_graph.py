@@ -32,23 +32,25 @@ class Noting(TorchDispatchMode):
         for each in find_changed_tensors(func, args, kwargs):
             if id(each) not in self.before and id(each) not in self.made:
                 self.before[id(each)] = (each, each.detach().clone())
-        noted = memory_of((args, kwargs))
+        noted = detach_tensors((args, kwargs))
         result = func(*args, **kwargs)
         changed = {id(each) for each in find_changed_tensors(func, args, kwargs)}
         self.made |= {id(each): each for each in tree_flatten(result)[0] if id(each) not in changed}
         if func.namespace != "profiler" and torch.Tag.inplace_view not in func.tags:
-            given = {memory(each) for each in tree_flatten((args, kwargs))[0] if isinstance(each, Tensor)}
-            results = [None if memory(each) in given else each for each in tree_flatten(result)[0]]  # but for views
-            self.calls.append((func, *noted, memory_of(results)))
+            given = {find_memory_address(each) for each in tree_flatten((args, kwargs))[0] if isinstance(each, Tensor)}
+            results = [
+                None if find_memory_address(each) in given else each for each in tree_flatten(result)[0]
+            ]  # but for views
+            self.calls.append((func, *noted, detach_tensors(results)))
         return result
 
 
-def memory(tensor: Any) -> object:
+def find_memory_address(tensor: Any) -> object:
     """Return what tells memory apart; None for what is no tensor."""
     return tensor.untyped_storage().data_ptr() if isinstance(tensor, Tensor) else None
 
 
-def memory_of(values: Any) -> Any:
+def detach_tensors(values: Any) -> Any:
     """The same with tensors that keep their shape when those in it are given another one in place."""
     return tree_map(lambda each: each.detach() if isinstance(each, Tensor) else each, values)
 

@@ -43,18 +43,18 @@ def train(folder: Path, resume: bool = True) -> dict[str, object]:
     history = fit(model, training, validation, SETTINGS, folder=folder, resume=resume, trackers=())
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     return {
-        "weights": digest(model),
+        "weights": compute_digest(model),
         "losses": history.validation_loss,
         "epochs": [json.loads(line)["epoch"] for line in lines],
-        "best": digest(load_model(folder / "best.safetensors").model),
+        "best": compute_digest(load_model(folder / "best.safetensors").model),
     }
 
 
-def digest(model: torch.nn.Module) -> str:
+def compute_digest(model: torch.nn.Module) -> str:
     return hashlib.sha256(b"".join(tensor.numpy().tobytes() for tensor in model.state_dict().values())).hexdigest()
 
 
-def in_a_child(action: Callable[[], object]) -> object:
+def run_in_child_process(action: Callable[[], object]) -> object:
     """Return what `action` returns, or the signal that ended the process that it ran in."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -75,12 +75,12 @@ def die_at(step: int, folder: Path) -> None:
     """Train, and be killed by SIGKILL in the given step of the run, counted from 1."""
     whole = updates.Updates.differentiate_and_update
 
-    def applying(self: updates.Updates, loss: torch.Tensor) -> None:
+    def apply_or_send_signal(self: updates.Updates, loss: torch.Tensor) -> None:
         if self.steps == step:
             os.kill(os.getpid(), signal.SIGKILL)
         whole(self, loss)
 
-    updates.Updates.differentiate_and_update = applying
+    updates.Updates.differentiate_and_update = apply_or_send_signal
     train(folder)
 
 
@@ -88,13 +88,13 @@ def die_while_writing(call: str, count: int, folder: Path) -> None:
     """Train, and be killed just before the given call of os.fsync or os.replace, counted from 1."""
     whole, left = getattr(os, call), [count]
 
-    def calling(*arguments: object) -> object:
+    def call_or_die(*arguments: object) -> object:
         left[0] -= 1
         if left[0] == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         return whole(*arguments)
 
-    setattr(os, call, calling)
+    setattr(os, call, call_or_die)
     train(folder)
 
 
@@ -103,16 +103,16 @@ def train_and_interrupt(step: int, folder: Path) -> dict[str, object]:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     whole = updates.Updates.differentiate_and_update
 
-    def applying(self: updates.Updates, loss: torch.Tensor) -> None:
+    def apply_or_send_signal(self: updates.Updates, loss: torch.Tensor) -> None:
         if self.steps == step:
             os.kill(os.getpid(), signal.SIGINT)
         whole(self, loss)
 
-    updates.Updates.differentiate_and_update = applying
+    updates.Updates.differentiate_and_update = apply_or_send_signal
     return train(folder)
 
 
-def interrupted_between_checkpoints(folder: Path) -> int:
+def count_epochs_kept_when_interrupted(folder: Path) -> int:
     """Train with epochs too short for a checkpoint each, get Ctrl-C's signal, and tell how many epochs were kept."""
     trainer.WRITE_EVERY = 60.0
     train_and_interrupt(12, folder)
@@ -120,10 +120,10 @@ def interrupted_between_checkpoints(folder: Path) -> int:
         return len(json.loads(file.metadata()["vit_course_run"])["history"]["seconds"])
 
 
-def without_room(folder: Path) -> dict[str, object]:
+def train_on_full_disk(folder: Path) -> dict[str, object]:
     """Train where no file may grow over 10 kB, after a first epoch where one might."""
     try:
-        die = json.loads(json.dumps(in_a_child(lambda: die_at(8, folder))))
+        die = json.loads(json.dumps(run_in_child_process(lambda: die_at(8, folder))))
         before = (folder / "last.safetensors").read_bytes()
         resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY))
         train(folder)
@@ -133,7 +133,7 @@ def without_room(folder: Path) -> dict[str, object]:
     return {}
 
 
-def frugal(step: int, folder: Path) -> None:
+def die_between_checkpoints(step: int, folder: Path) -> None:
     """Train with epochs that are too short for a checkpoint each, and be killed."""
     trainer.WRITE_EVERY = 60.0
     die_at(step, folder)
@@ -143,20 +143,23 @@ def main(folder: Path) -> None:
     trainer.WRITE_EVERY = 0.0
     torch.set_num_threads(1)
     draw = random.Random(0)
-    results: dict[str, object] = {"whole": in_a_child(lambda: train(folder / "whole", resume=False))}
+    results: dict[str, object] = {"whole": run_in_child_process(lambda: train(folder / "whole", resume=False))}
     steps = sorted(draw.sample(range(1, STEPS + 1), 3))
-    died = [in_a_child(lambda step=step: die_at(step, folder / "steps")) for step in steps]
-    results["steps"] = {"at": steps, "died": died, "then": in_a_child(lambda: train(folder / "steps"))}
+    died = [run_in_child_process(lambda step=step: die_at(step, folder / "steps")) for step in steps]
+    results["steps"] = {"at": steps, "died": died, "then": run_in_child_process(lambda: train(folder / "steps"))}
     moments = [("fsync", 3), ("replace", 4), ("replace", 5), ("fsync", 6)]
-    died = [in_a_child(lambda call=call, n=n: die_while_writing(call, n, folder / "writing")) for call, n in moments]
-    results["writing"] = {"died": died, "then": in_a_child(lambda: train(folder / "writing"))}
-    died = [in_a_child(lambda: frugal(13, folder / "frugal"))]
-    results["frugal"] = {"died": died, "then": in_a_child(lambda: train(folder / "frugal"))}
-    results["interrupted"] = in_a_child(lambda: train_and_interrupt(12, folder / "interrupted"))
-    results["interrupted, then"] = in_a_child(lambda: train(folder / "interrupted"))
-    results["kept"] = in_a_child(lambda: interrupted_between_checkpoints(folder / "kept"))
-    results["kept, then"] = in_a_child(lambda: train(folder / "kept"))
-    results["no room"] = in_a_child(lambda: without_room(folder / "room"))
+    died = [
+        run_in_child_process(lambda call=call, n=n: die_while_writing(call, n, folder / "writing"))
+        for call, n in moments
+    ]
+    results["writing"] = {"died": died, "then": run_in_child_process(lambda: train(folder / "writing"))}
+    died = [run_in_child_process(lambda: die_between_checkpoints(13, folder / "frugal"))]
+    results["frugal"] = {"died": died, "then": run_in_child_process(lambda: train(folder / "frugal"))}
+    results["interrupted"] = run_in_child_process(lambda: train_and_interrupt(12, folder / "interrupted"))
+    results["interrupted, then"] = run_in_child_process(lambda: train(folder / "interrupted"))
+    results["kept"] = run_in_child_process(lambda: count_epochs_kept_when_interrupted(folder / "kept"))
+    results["kept, then"] = run_in_child_process(lambda: train(folder / "kept"))
+    results["no room"] = run_in_child_process(lambda: train_on_full_disk(folder / "room"))
     print(json.dumps(results))
 
 

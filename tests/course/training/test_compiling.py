@@ -28,7 +28,7 @@ class Breaking(torch.autograd.Function):
         raise RuntimeError("no Python.h\nand a long log")
 
 
-def not_here(model: nn.Module, dynamic: bool) -> nn.Module:
+def fail_to_compile(model: nn.Module, dynamic: bool) -> nn.Module:
     raise RuntimeError("no Python.h\nand a long log")
 
 
@@ -45,7 +45,7 @@ class Late(nn.Module):
         return Breaking.apply(self.model(images))
 
 
-def late(error: BaseException | None = None):
+def make_late_compiler(error: BaseException | None = None):
     return lambda model, dynamic: Late(model, error)
 
 
@@ -65,7 +65,7 @@ def test_a_compiled_model_learns_the_same(tiny_model, random_dataset, monkeypatc
 
 @pytest.mark.parametrize(
     "compilation",
-    [not_here, late(RuntimeError("no Python.h\nand a long log")), late()],
+    [fail_to_compile, make_late_compiler(RuntimeError("no Python.h\nand a long log")), make_late_compiler()],
     ids=["call", "forward", "back"],
 )
 def test_where_it_fails_training_goes_on_without(compilation, tiny_model, random_dataset, monkeypatch) -> None:
@@ -81,7 +81,7 @@ def test_where_it_fails_training_goes_on_without(compilation, tiny_model, random
 
 
 def test_where_it_fails_in_one_process_all_go_on_without(tiny_model, monkeypatch) -> None:
-    monkeypatch.setattr(torch, "compile", late(RuntimeError("never called")))
+    monkeypatch.setattr(torch, "compile", make_late_compiler(RuntimeError("never called")))
     monkeypatch.setattr(Processes, "sum_over_processes", lambda self, failed: failed + 1)  # the other one failed
     model, images = tiny_model(), torch.zeros(2, 1, 8, 8)
     fusible = Fusible(model)
@@ -91,13 +91,13 @@ def test_where_it_fails_in_one_process_all_go_on_without(tiny_model, monkeypatch
 
 
 def test_a_batch_that_does_not_fit_is_reported_as_such(tiny_model, random_dataset, monkeypatch) -> None:
-    monkeypatch.setattr(torch, "compile", late(torch.OutOfMemoryError("CUDA out of memory")))
+    monkeypatch.setattr(torch, "compile", make_late_compiler(torch.OutOfMemoryError("CUDA out of memory")))
     with pytest.raises(OutOfMemoryError, match="with 16 images a step; 8 fit"):
         fit(tiny_model(), random_dataset(), random_dataset(), SETTINGS)
 
 
 def test_ctrl_c_while_it_compiles_ends_the_run(tiny_model, random_dataset, monkeypatch) -> None:
-    monkeypatch.setattr(torch, "compile", late(KeyboardInterrupt()))
+    monkeypatch.setattr(torch, "compile", make_late_compiler(KeyboardInterrupt()))
     assert fit(tiny_model(), random_dataset(), random_dataset(), SETTINGS).ending == "interrupted"
 
 

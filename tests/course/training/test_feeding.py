@@ -17,7 +17,7 @@ SETTINGS = TrainingSettings(epochs=3, batch_size=8, learning_rate=0.01, augmenta
 
 
 @pytest.fixture
-def photos(tmp_path: Path) -> Path:
+def photo_folder(tmp_path: Path) -> Path:
     """Bright and dark images of several sizes: 11 to train and 4 to measure on."""
     rng = np.random.default_rng(0)
     for split, count in (("train", 11), ("val", 4)):
@@ -30,8 +30,8 @@ def photos(tmp_path: Path) -> Path:
     return tmp_path / "photos"
 
 
-def test_large_images_are_read_while_it_trains(photos: Path, tiny_model, tmp_path: Path) -> None:
-    train, validation = folder_batches(photos, 8, 8, SETTINGS.augmentation)
+def test_large_images_are_read_while_it_trains(photo_folder: Path, tiny_model, tmp_path: Path) -> None:
+    train, validation = folder_batches(photo_folder, 8, 8, SETTINGS.augmentation)
     model = tiny_model(in_channels=3, num_classes=2)
     history = fit(model, train, validation, SETTINGS, folder=tmp_path / "run", trackers=())
     assert history.validation_accuracy[-1] == 1.0
@@ -48,29 +48,29 @@ def test_large_images_are_read_while_it_trains(photos: Path, tiny_model, tmp_pat
     ],
 )
 def test_batches_that_fit_other_settings_are_refused(
-    changes: dict, keywords: dict, words: str, photos: Path, tiny_model
+    changes: dict, keywords: dict, words: str, photo_folder: Path, tiny_model
 ) -> None:
-    train, validation = folder_batches(photos, 8, 8, SETTINGS.augmentation, **keywords)
+    train, validation = folder_batches(photo_folder, 8, 8, SETTINGS.augmentation, **keywords)
     with pytest.raises(ValueError, match=words):
         fit(tiny_model(in_channels=3, num_classes=2), train, validation, replace(SETTINGS, **changes))
 
 
-def test_they_go_where_the_model_is(photos: Path) -> None:
+def test_they_go_where_the_model_is(photo_folder: Path) -> None:
     """On a GPU, too, where `folder_batches` would leave them on the CPU."""
-    train, validation = folder_batches(photos, 8, 8, SETTINGS.augmentation)
+    train, validation = folder_batches(photo_folder, 8, 8, SETTINGS.augmentation)
     fed = make_feed(train, validation, SETTINGS, Processes(torch.device("meta")))  # for want of a GPU
     for batches in (fed.train, fed.validation):
         images, labels = next(iter(batches))
         assert (images.device.type, labels.device.type) == ("meta", "meta")
 
 
-def test_a_seed_of_their_own_is_fine_when_the_settings_say_so(photos: Path, tiny_model) -> None:
-    train, validation = folder_batches(photos, 8, 8, SETTINGS.augmentation, seed=3)
+def test_a_seed_of_their_own_is_fine_when_the_settings_say_so(photo_folder: Path, tiny_model) -> None:
+    train, validation = folder_batches(photo_folder, 8, 8, SETTINGS.augmentation, seed=3)
     settings = replace(SETTINGS, epochs=1, seed=3)
     fit(tiny_model(in_channels=3, num_classes=2), train, validation, settings, trackers=())
 
 
-def test_a_mixture_of_both_is_refused(photos: Path, tiny_model, random_dataset) -> None:
-    train, _ = folder_batches(photos, 8, 8)
+def test_a_mixture_of_both_is_refused(photo_folder: Path, tiny_model, random_dataset) -> None:
+    train, _ = folder_batches(photo_folder, 8, 8)
     with pytest.raises(ValueError, match="both be an ImageDataset, or both come from folder_batches"):
         fit(tiny_model(), train, random_dataset(), SETTINGS)

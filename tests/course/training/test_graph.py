@@ -38,77 +38,77 @@ DRAWN = {"mlp_dropout": 0.2, "in_channels": 3}
 
 
 @pytest.fixture(autouse=True)
-def _as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def _skip_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is compiled, which takes a while, and RandAugment reads nothing of what it draws."""
     monkeypatch.setattr("vit_course.data.randaugment.apply_operations_in_groups", apply_operations_at_once)
     monkeypatch.setattr(torch, "compile", lambda model, dynamic: model)
 
 
 @pytest.fixture
-def graph(monkeypatch: pytest.MonkeyPatch) -> FakeGraph:
+def fake_graph(monkeypatch: pytest.MonkeyPatch) -> FakeGraph:
     made = FakeGraph()
     monkeypatch.setattr("vit_course.training.trainer.make_recorder", lambda processes: made)
     return made
 
 
-def images() -> ImageDataset:
+def make_dataset() -> ImageDataset:
     return shapes(75, image_size=8)
 
 
-def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+def run_steps_by_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run every step by Python, on a GPU, too."""
     monkeypatch.setattr(Replayed, "__call__", lambda self, *inputs: self.step(*inputs))
 
 
-def run(model: nn.Module, settings: TrainingSettings = SETTINGS, **keywords: object) -> History:
-    return fit(model, images(), images().subset(slice(40)), settings, **keywords)
+def train_model(model: nn.Module, settings: TrainingSettings = SETTINGS, **keywords: object) -> History:
+    return fit(model, make_dataset(), make_dataset().subset(slice(40)), settings, **keywords)
 
 
-def assert_alike(one: nn.Module, other: nn.Module, tolerance: float = 1e-5) -> None:
+def assert_same_weights(one: nn.Module, other: nn.Module, tolerance: float = 1e-5) -> None:
     for mine, theirs in zip(one.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=tolerance, atol=tolerance)  # rates are float32 in a graph
 
 
 class TestTheSameNumbers:
     def test_over_twenty_steps_and_five_short_ones(
-        self, graph: FakeGraph, tiny_model, monkeypatch: pytest.MonkeyPatch
+        self, fake_graph: FakeGraph, tiny_model, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         replayed, ordinary = tiny_model(**DRAWN), tiny_model(**DRAWN)
-        with_graph = run(replayed)
-        assert graph.recorded == 4  # whole batches and short ones, to learn from and to measure
-        assert graph.replayed == 17 + 2 + (5 - 3) * 2
-        plain(monkeypatch)
-        without = run(ordinary)
+        with_graph = train_model(replayed)
+        assert fake_graph.recorded == 4  # whole batches and short ones, to learn from and to measure
+        assert fake_graph.replayed == 17 + 2 + (5 - 3) * 2
+        run_steps_by_python(monkeypatch)
+        without = train_model(ordinary)
         assert with_graph.train_loss == pytest.approx(without.train_loss, rel=1e-5)
         assert with_graph.train_accuracy == without.train_accuracy
         assert with_graph.validation_loss == pytest.approx(without.validation_loss, rel=1e-5)
-        assert_alike(replayed, ordinary)
+        assert_same_weights(replayed, ordinary)
 
-    def test_scaled_gradients(self, graph: FakeGraph, tiny_model, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_scaled_gradients(self, fake_graph: FakeGraph, tiny_model, monkeypatch: pytest.MonkeyPatch) -> None:
         """A step that overflows is left out in a replay as well, with no number read."""
         scale_every_gradient(monkeypatch)
         replayed, ordinary = tiny_model(**DRAWN), tiny_model(**DRAWN)
-        run(replayed)
-        assert graph.replayed > 0
-        plain(monkeypatch)
-        run(ordinary)
-        assert_alike(replayed, ordinary)
+        train_model(replayed)
+        assert fake_graph.replayed > 0
+        run_steps_by_python(monkeypatch)
+        train_model(ordinary)
+        assert_same_weights(replayed, ordinary)
 
-    def test_a_run_goes_on(self, graph: FakeGraph, tiny_model, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_run_goes_on(self, fake_graph: FakeGraph, tiny_model, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
         whole, resumed = tiny_model(**DRAWN), tiny_model(**DRAWN)
-        run(whole)
+        train_model(whole)
         began = Trainer._train_one_epoch
 
-        def broken_off(self: Trainer, epoch: int, bar: object) -> object:
+        def interrupt_epoch_2(self: Trainer, epoch: int, bar: object) -> object:
             if epoch == 2:
                 raise KeyboardInterrupt
             return began(self, epoch, bar)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Trainer, "_train_one_epoch", broken_off)
-            assert run(tiny_model(**DRAWN), folder=tmp_path, trackers=()).ending == "interrupted"
-        assert len(run(resumed, folder=tmp_path, resume=True, trackers=()).seconds) == 5
-        assert_alike(whole, resumed)
+            patch.setattr(Trainer, "_train_one_epoch", interrupt_epoch_2)
+            assert train_model(tiny_model(**DRAWN), folder=tmp_path, trackers=()).ending == "interrupted"
+        assert len(train_model(resumed, folder=tmp_path, resume=True, trackers=()).seconds) == 5
+        assert_same_weights(whole, resumed)
 
 
 def scale_every_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,13 +120,13 @@ def scale_every_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestReplays:
-    def test_dropout_and_changes_are_drawn_anew(self, graph: FakeGraph) -> None:
+    def test_dropout_and_changes_are_drawn_anew(self, fake_graph: FakeGraph) -> None:
         model = nn.Sequential(nn.Flatten(), nn.Dropout(0.1), nn.Linear(192, 10))
         still = replace(SETTINGS, epochs=12, batch_size=75, learning_rate=1e-9, muon_learning_rate=None, ema_decay=None)
-        assert len(set(run(model, still).train_loss)) == 12
-        assert graph.replayed >= 9
+        assert len(set(train_model(model, still).train_loss)) == 12
+        assert fake_graph.replayed >= 9
 
-    def test_a_loss_that_is_nan_names_the_step(self, graph: FakeGraph, tiny_model) -> None:
+    def test_a_loss_that_is_nan_names_the_step(self, fake_graph: FakeGraph, tiny_model) -> None:
         model = tiny_model(**DRAWN)
         model.register_buffer("steps", torch.zeros(()))
 
@@ -138,36 +138,36 @@ class TestReplays:
 
         model.register_forward_hook(spoil)
         with pytest.raises(TrainingDivergedError, match="loss is nan at step 13 of 25"):
-            run(model)
-        assert graph.recorded > 0
+            train_model(model)
+        assert fake_graph.recorded > 0
 
 
 class TestWhereItCannotBeRecorded:
     def test_one_sentence_and_the_ordinary_road(
-        self, graph: FakeGraph, tiny_model, monkeypatch: pytest.MonkeyPatch
+        self, fake_graph: FakeGraph, tiny_model, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         ordinary, model = tiny_model(**DRAWN), tiny_model(**DRAWN)
 
-        def waits(module: nn.Module, inputs: object, logits: Tensor) -> Tensor:
+        def read_logits(module: nn.Module, inputs: object, logits: Tensor) -> Tensor:
             assert not module.training or logits.sum().item() < math.inf
             return logits
 
-        model.register_forward_hook(waits)
+        model.register_forward_hook(read_logits)
         with pytest.warns(UserWarning, match=r"^the step cannot be recorded as a CUDA graph here \(") as warned:
-            history = run(model)
+            history = train_model(model)
         assert len(warned) == 1
         assert history.ending == "finished"
-        plain(monkeypatch)
-        run(ordinary)
-        assert_alike(model, ordinary)
+        run_steps_by_python(monkeypatch)
+        train_model(ordinary)
+        assert_same_weights(model, ordinary)
 
-    def test_memory_that_a_graph_would_need(self, tiny_model, graph: FakeGraph, monkeypatch) -> None:
-        def full(work: Callable[[], Tensor]) -> None:
+    def test_memory_that_a_graph_would_need(self, tiny_model, fake_graph: FakeGraph, monkeypatch) -> None:
+        def raise_out_of_memory(work: Callable[[], Tensor]) -> None:
             raise torch.OutOfMemoryError("CUDA out of memory")
 
-        monkeypatch.setattr(graph, "record", full)
+        monkeypatch.setattr(fake_graph, "record", raise_out_of_memory)
         with pytest.warns(UserWarning, match="OutOfMemoryError: CUDA out of memory"):
-            assert run(tiny_model(**DRAWN)).ending == "finished"
+            assert train_model(tiny_model(**DRAWN)).ending == "finished"
 
 
 def test_several_processes_and_a_cpu_go_without() -> None:
@@ -203,10 +203,10 @@ def test_a_cuda_graph_computes_what_python_does(
 ) -> None:
     settings = replace(SETTINGS, device="cuda", precision=precision)
     replayed, ordinary = tiny_model(**DRAWN), tiny_model(**DRAWN)
-    with_graph = run(replayed, settings)
+    with_graph = train_model(replayed, settings)
     assert not [each for each in recwarn if "cannot be recorded" in str(each.message)]
-    plain(monkeypatch)
-    without = run(ordinary, settings)
+    run_steps_by_python(monkeypatch)
+    without = train_model(ordinary, settings)
     tolerance = 1e-4 if precision == "fp32" else 3e-2  # sums in another order, lifted by Muon's bfloat16
     assert with_graph.train_loss == pytest.approx(without.train_loss, rel=tolerance)
-    assert_alike(replayed, ordinary, tolerance)
+    assert_same_weights(replayed, ordinary, tolerance)

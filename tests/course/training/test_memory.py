@@ -42,11 +42,11 @@ def test_it_says_so_when_not_even_one_image_fits(random_dataset) -> None:
 def test_a_run_keeps_its_whole_epochs(random_dataset, tmp_path) -> None:
     model, settings = MemoryHungry(40), TrainingSettings(epochs=2, batch_size=40)
 
-    def crowd(module: MemoryHungry, *_: object) -> None:
+    def enlarge_largest_batch(module: MemoryHungry, *_: object) -> None:
         if not module.training:  # the first epoch is being measured
             module.largest = 10
 
-    model.register_forward_hook(crowd)
+    model.register_forward_hook(enlarge_largest_batch)
     with pytest.raises(OutOfMemoryError, match="10 fit"):
         fit(model, random_dataset(50), random_dataset(50), settings, folder=tmp_path, trackers=())
     assert (tmp_path / "last.safetensors").is_file()

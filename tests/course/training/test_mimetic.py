@@ -10,7 +10,7 @@ import torch
 from vit_course.recipes import RECIPES
 from vit_course.training.mimetic import initialise_mimetically
 
-pytestmark = pytest.mark.usefixtures("seeded")
+pytestmark = pytest.mark.usefixtures("seed_torch")
 
 
 @pytest.fixture(params=["mean", "class_token"])

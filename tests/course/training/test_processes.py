@@ -19,7 +19,7 @@ needs_accelerate = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def result_of_one_process(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     file = tmp_path_factory.mktemp("alone") / "result.json"
     threads = torch.get_num_threads()
     try:
@@ -30,8 +30,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def together(in_two_processes) -> dict[str, Any]:
-    folder, done = in_two_processes(lambda folder: [SCRIPT, folder / "result.json"])
+def result_of_two_processes(run_in_two_processes) -> dict[str, Any]:
+    folder, done = run_in_two_processes(lambda folder: [SCRIPT, folder / "result.json"])
     assert done.returncode == 0, done.stderr
     assert "Error" not in done.stderr
     return json.loads((folder / "result.json").read_text()) | {"folder": folder / "result.run"}
@@ -41,24 +41,26 @@ def together(in_two_processes) -> dict[str, Any]:
 @pytest.mark.proof
 class TestTwoProcesses:
     @pytest.mark.parametrize("name", ["train_loss", "validation_loss", "train_accuracy", "validation_top5", "weights"])
-    def test_they_compute_what_one_does(self, name: str, alone: dict[str, Any], together: dict[str, Any]) -> None:
+    def test_they_compute_what_one_does(
+        self, name: str, result_of_one_process: dict[str, Any], result_of_two_processes: dict[str, Any]
+    ) -> None:
         # sums in another order, which Muon's bfloat16 lifts above the rounding of float32
-        assert together[name] == pytest.approx(alone[name], rel=1e-4, abs=1e-4)
+        assert result_of_two_processes[name] == pytest.approx(result_of_one_process[name], rel=1e-4, abs=1e-4)
 
-    def test_they_write_one_run(self, together: dict[str, Any]) -> None:
-        assert len((together["folder"] / "metrics.jsonl").read_text().splitlines()) == 3
-        names = {each.name for each in together["folder"].iterdir()}
+    def test_they_write_one_run(self, result_of_two_processes: dict[str, Any]) -> None:
+        assert len((result_of_two_processes["folder"] / "metrics.jsonl").read_text().splitlines()) == 3
+        names = {each.name for each in result_of_two_processes["folder"].iterdir()}
         assert names == {"config.json", "metrics.jsonl", "best.safetensors", "last.safetensors"}
 
     @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are read from Linux's /proc")
-    def test_no_thread_of_the_group_outlives_it(self, together: dict[str, Any]) -> None:
+    def test_no_thread_of_the_group_outlives_it(self, result_of_two_processes: dict[str, Any]) -> None:
         """One that does may abort Python's end: "terminate called without an active exception"."""
-        threads = together["folder"].with_suffix(".threads").read_text()
+        threads = result_of_two_processes["folder"].with_suffix(".threads").read_text()
         assert threads
         assert "gloo" not in threads
 
-    def test_a_second_training_in_the_same_processes_works(self, together: dict[str, Any]) -> None:
-        assert len(together["again"]) == 3
+    def test_a_second_training_in_the_same_processes_works(self, result_of_two_processes: dict[str, Any]) -> None:
+        assert len(result_of_two_processes["again"]) == 3
 
 
 def test_alone_there_is_nothing_to_wait_for() -> None:

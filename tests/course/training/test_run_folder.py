@@ -17,45 +17,45 @@ SETTINGS = TrainingSettings(epochs=2, batch_size=16, learning_rate=4e-3)
 
 
 @pytest.fixture
-def run(tiny_model, random_dataset, tmp_path: Path) -> Path:
+def run_folder(tiny_model, random_dataset, tmp_path: Path) -> Path:
     folder = tmp_path / "run"
     fit(tiny_model(), random_dataset(), random_dataset(), SETTINGS, folder=folder, trackers=())
     return folder
 
 
-def go_on(folder: Path, tiny_model, random_dataset, settings: TrainingSettings = SETTINGS, **changes: object):
+def resume_training(folder: Path, tiny_model, random_dataset, settings: TrainingSettings = SETTINGS, **changes: object):
     model = tiny_model(**changes)
     return model, fit(model, random_dataset(), random_dataset(), settings, folder=folder, resume=True, trackers=())
 
 
-def begin(folder: Path, tiny_model, random_dataset, settings: TrainingSettings, monkeypatch) -> None:
+def train_until_interrupted(folder: Path, tiny_model, random_dataset, settings: TrainingSettings, monkeypatch) -> None:
     """Train for one epoch, and be stopped by Ctrl-C in the second."""
     whole = Updates.differentiate_and_update
 
-    def apply(self: Updates, loss: torch.Tensor) -> None:
+    def apply_until_interrupted(self: Updates, loss: torch.Tensor) -> None:
         if self.steps == 6:
             raise KeyboardInterrupt
         whole(self, loss)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Updates, "differentiate_and_update", apply)
+        patch.setattr(Updates, "differentiate_and_update", apply_until_interrupted)
         history = fit(tiny_model(), random_dataset(), random_dataset(), settings, folder=folder, trackers=())
     assert (history.ending, len(history.seconds)) == ("interrupted", 1)
 
 
 class TestFiles:
-    def test_they_say_what_the_run_is_and_how_it_went(self, run: Path) -> None:
-        assert {each.name for each in run.iterdir()} == {
+    def test_they_say_what_the_run_is_and_how_it_went(self, run_folder: Path) -> None:
+        assert {each.name for each in run_folder.iterdir()} == {
             "config.json",
             "metrics.jsonl",
             "best.safetensors",
             "last.safetensors",
         }
-        config = json.loads((run / "config.json").read_text())
+        config = json.loads((run_folder / "config.json").read_text())
         assert config["model"]["embed_dim"] == 24
         assert config["settings"]["batch_size"] == 16
         assert config["data"]["train_images"] == 50
-        rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        rows = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
         assert [row["epoch"] for row in rows] == [1, 2]
         assert {"train_loss", "validation_loss", "validation_accuracy", "validation_top5", "seconds"} <= set(rows[0])
 
@@ -77,19 +77,19 @@ class TestFiles:
 
 
 class TestGoingOn:
-    def test_a_finished_run_is_what_it_was(self, run: Path, tiny_model, random_dataset) -> None:
-        before = (run / "metrics.jsonl").read_bytes()
-        model, history = go_on(run, tiny_model, random_dataset)
+    def test_a_finished_run_is_what_it_was(self, run_folder: Path, tiny_model, random_dataset) -> None:
+        before = (run_folder / "metrics.jsonl").read_bytes()
+        model, history = resume_training(run_folder, tiny_model, random_dataset)
         assert (history.ending, len(history.seconds)) == ("finished", 2)
-        assert (run / "metrics.jsonl").read_bytes() == before
-        last = load_file(run / "last.safetensors")
+        assert (run_folder / "metrics.jsonl").read_bytes() == before
+        last = load_file(run_folder / "last.safetensors")
         assert torch.equal(model.head.weight, last["model.head.weight"])
 
     def test_an_early_stop_is_not_gone_over(self, tiny_model, random_dataset, tmp_path) -> None:
         settings = replace(SETTINGS, epochs=25, learning_rate=0.02, patience=1, schedule="constant")
-        _, first = go_on(tmp_path / "run", tiny_model, random_dataset, settings)
+        _, first = resume_training(tmp_path / "run", tiny_model, random_dataset, settings)
         assert first.ending == "stopped early"
-        assert go_on(tmp_path / "run", tiny_model, random_dataset, settings)[1] == first
+        assert resume_training(tmp_path / "run", tiny_model, random_dataset, settings)[1] == first
 
     @pytest.mark.parametrize("begun_compiled", [True, False])
     def test_another_device_may_compile_or_not(
@@ -97,9 +97,11 @@ class TestGoingOn:
     ) -> None:
         compilation = torch.compile
         monkeypatch.setattr(torch, "compile", lambda model, dynamic: compilation(model, backend="eager"))
-        begin(tmp_path, tiny_model, random_dataset, replace(SETTINGS, compile=begun_compiled), monkeypatch)
+        train_until_interrupted(
+            tmp_path, tiny_model, random_dataset, replace(SETTINGS, compile=begun_compiled), monkeypatch
+        )
         settings = replace(SETTINGS, compile=not begun_compiled)
-        model, history = go_on(tmp_path, tiny_model, random_dataset, settings)
+        model, history = resume_training(tmp_path, tiny_model, random_dataset, settings)
         whole = tiny_model()
         assert history.validation_loss == fit(whole, random_dataset(), random_dataset(), SETTINGS).validation_loss
         assert torch.equal(model.head.weight, whole.head.weight)
@@ -112,28 +114,28 @@ class TestGoingOn:
         chosen = [begun_in, goes_on_in]
         monkeypatch.setattr("vit_course.training.trainer.choose_precision", lambda *_: chosen.pop(0))
         settings = replace(SETTINGS, precision="auto")
-        begin(tmp_path, tiny_model, random_dataset, settings, monkeypatch)
-        model, history = go_on(tmp_path, tiny_model, random_dataset, settings)
+        train_until_interrupted(tmp_path, tiny_model, random_dataset, settings, monkeypatch)
+        model, history = resume_training(tmp_path, tiny_model, random_dataset, settings)
         assert (history.ending, len(history.seconds)) == ("finished", 2)
         assert model.head.weight.isfinite().all()
 
     def test_where_there_is_none_yet_it_begins(self, tiny_model, random_dataset, tmp_path) -> None:
-        _, history = go_on(tmp_path / "deep" / "new", tiny_model, random_dataset)
+        _, history = resume_training(tmp_path / "deep" / "new", tiny_model, random_dataset)
         assert len(history.seconds) == 2
 
-    def test_half_a_line_of_metrics_is_mended(self, run: Path, tiny_model, random_dataset) -> None:
-        whole = (run / "metrics.jsonl").read_bytes()
-        (run / "metrics.jsonl").write_bytes(whole + b'{"epoch": 3, "train_lo')
-        go_on(run, tiny_model, random_dataset)
-        assert (run / "metrics.jsonl").read_bytes() == whole
+    def test_half_a_line_of_metrics_is_mended(self, run_folder: Path, tiny_model, random_dataset) -> None:
+        whole = (run_folder / "metrics.jsonl").read_bytes()
+        (run_folder / "metrics.jsonl").write_bytes(whole + b'{"epoch": 3, "train_lo')
+        resume_training(run_folder, tiny_model, random_dataset)
+        assert (run_folder / "metrics.jsonl").read_bytes() == whole
 
 
 class TestRefusals:
-    def test_a_run_that_exists(self, run: Path, tiny_model, random_dataset) -> None:
-        before = {each.name: each.read_bytes() for each in run.iterdir()}
+    def test_a_run_that_exists(self, run_folder: Path, tiny_model, random_dataset) -> None:
+        before = {each.name: each.read_bytes() for each in run_folder.iterdir()}
         with pytest.raises(RunFolderError, match="exists: go on with it by resume, or choose another folder"):
-            fit(tiny_model(), random_dataset(), random_dataset(), SETTINGS, folder=run)
-        assert {each.name: each.read_bytes() for each in run.iterdir()} == before
+            fit(tiny_model(), random_dataset(), random_dataset(), SETTINGS, folder=run_folder)
+        assert {each.name: each.read_bytes() for each in run_folder.iterdir()} == before
 
     @pytest.mark.parametrize(
         ("file", "settings", "model", "words"),
@@ -144,15 +146,15 @@ class TestRefusals:
         ],
         ids=["a file", "other settings", "another model"],
     )
-    def test_what_does_not_go_on(self, file, settings, model, words, run, tiny_model, random_dataset) -> None:
+    def test_what_does_not_go_on(self, file, settings, model, words, run_folder, tiny_model, random_dataset) -> None:
         with pytest.raises(RunFolderError, match=words):
-            go_on(run / file, tiny_model, random_dataset, settings, **model)
+            resume_training(run_folder / file, tiny_model, random_dataset, settings, **model)
 
     @pytest.mark.parametrize("name", ["last.safetensors", "best.safetensors"])
-    def test_a_checkpoint_cut_short(self, name: str, run: Path, tiny_model, random_dataset) -> None:
-        (run / name).write_bytes((run / name).read_bytes()[:-100])
+    def test_a_checkpoint_cut_short(self, name: str, run_folder: Path, tiny_model, random_dataset) -> None:
+        (run_folder / name).write_bytes((run_folder / name).read_bytes()[:-100])
         with pytest.raises(CheckpointError, match=f"{name} was cut short"):
-            go_on(run, tiny_model, random_dataset)
+            resume_training(run_folder, tiny_model, random_dataset)
 
     @pytest.mark.parametrize(
         ("damage", "words"),
@@ -160,27 +162,29 @@ class TestRefusals:
             (lambda run: (run / "best.safetensors").unlink(), r"no checkpoint .*best\.safetensors"),
             (lambda run: shutil.copy(run / "best.safetensors", run / "last.safetensors"), "is no state of a run"),
             (
-                lambda run: rewrite(run / "last.safetensors", lambda tensors: tensors, state_version=2),
+                lambda run: rewrite_checkpoint(run / "last.safetensors", lambda tensors: tensors, state_version=2),
                 "of version 2, and this vit_course reads 1",
             ),
         ],
         ids=["gone", "weights in the place of the state", "another version"],
     )
-    def test_a_checkpoint_of_another_kind(self, damage, words: str, run: Path, tiny_model, random_dataset) -> None:
-        damage(run)
+    def test_a_checkpoint_of_another_kind(
+        self, damage, words: str, run_folder: Path, tiny_model, random_dataset
+    ) -> None:
+        damage(run_folder)
         with pytest.raises(CheckpointError, match=words):
-            go_on(run, tiny_model, random_dataset)
+            resume_training(run_folder, tiny_model, random_dataset)
 
     @pytest.mark.parametrize(
         "name", ["model.head.weight", "optimizer.0.3.exp_avg", "optimizer.0.0.step", "optimizer.0.99.exp_avg"]
     )
-    def test_a_tensor_of_another_shape(self, name: str, run: Path, tiny_model, random_dataset) -> None:
-        rewrite(run / "last.safetensors", lambda tensors: tensors | {name: torch.zeros(7, 7)})
+    def test_a_tensor_of_another_shape(self, name: str, run_folder: Path, tiny_model, random_dataset) -> None:
+        rewrite_checkpoint(run_folder / "last.safetensors", lambda tensors: tensors | {name: torch.zeros(7, 7)})
         with pytest.raises(CheckpointError, match="does not fit this model"):
-            go_on(run, tiny_model, random_dataset)
+            resume_training(run_folder, tiny_model, random_dataset)
 
 
-def rewrite(path: Path, change, **header: object) -> None:
+def rewrite_checkpoint(path: Path, change, **header: object) -> None:
     with safe_open(path, "pt") as file:
         known = json.loads(file.metadata()["vit_course_run"]) | header
     save_file(change(load_file(path)), path, {"vit_course_run": json.dumps(known)})

@@ -11,7 +11,7 @@ from vit_course.training import TrainingSettings, fit
 from vit_course.training.progress import TrackerError
 
 
-def scalars(folder: Path) -> dict[str, list[int]]:
+def read_scalar_steps(folder: Path) -> dict[str, list[int]]:
     """Name of each curve → the steps at which it has a value."""
     event_accumulator = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator", reason="reads what TensorBoard would show"
@@ -26,7 +26,7 @@ def test_tensorboard_by_default_and_a_resumed_run_goes_on_in_it(tiny_model, rand
     dataset, settings = random_dataset(), TrainingSettings(epochs=2)
     for _ in range(2):
         fit(tiny_model(), dataset, dataset, settings, folder=tmp_path, resume=True)
-    curves = scalars(tmp_path / "tensorboard")
+    curves = read_scalar_steps(tmp_path / "tensorboard")
     assert curves["validation_accuracy"] == curves["learning_rate"] == [1, 2]
 
 

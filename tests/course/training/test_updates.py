@@ -16,13 +16,13 @@ CPU = torch.device("cpu")
 SETTINGS = TrainingSettings(learning_rate=0.01, muon_learning_rate=0.02, warmup=0.0, ema_decay=0.5)
 
 
-def loss_of(model: torch.nn.Module) -> Tensor:
+def compute_loss(model: torch.nn.Module) -> Tensor:
     generator = torch.Generator().manual_seed(0)
     images = torch.rand(8, 1, 8, 8, generator=generator)
     return F.cross_entropy(model(images), torch.arange(8))
 
 
-def step(updates: Updates, loss: Tensor) -> None:
+def make_step(updates: Updates, loss: Tensor) -> None:
     updates.begin_step()
     updates.differentiate_and_update(loss)
 
@@ -30,7 +30,7 @@ def step(updates: Updates, loss: Tensor) -> None:
 def make_steps(model: torch.nn.Module, steps: int, scaled: bool = False, **changes: object) -> Updates:
     updates = Updates(model, replace(SETTINGS, **changes), 10, CPU, scaled)
     for _ in range(steps):
-        step(updates, loss_of(model))
+        make_step(updates, compute_loss(model))
     return updates
 
 
@@ -46,9 +46,9 @@ def test_a_scaled_step_with_an_infinite_gradient_is_left_out(tiny_model) -> None
     model = tiny_model()
     before = model.head.weight.clone()
     updates = Updates(model, SETTINGS, 10, CPU, scaled=True)
-    step(updates, loss_of(model) * 1e38)
+    make_step(updates, compute_loss(model) * 1e38)
     assert torch.equal(model.head.weight, before)
-    step(updates, loss_of(model))
+    make_step(updates, compute_loss(model))
     assert not torch.equal(model.head.weight, before)
 
 
@@ -63,7 +63,7 @@ def test_where_one_optimizers_gradient_overflows_the_other_one_waits_too(
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     updates = Updates(model, replace(SETTINGS, gradient_clip=clip), 10, CPU, scaled=True)
     assert len(updates.optimizers) == 2  # AdamW has the patch embedding, Muon the blocks' matrices
-    step(updates, loss_of(model))
+    make_step(updates, compute_loss(model))
     assert all(torch.equal(before[name], parameter) for name, parameter in model.named_parameters())
     assert updates.scaler.get_scale() < 65536
 
@@ -71,7 +71,7 @@ def test_where_one_optimizers_gradient_overflows_the_other_one_waits_too(
 def test_gradients_are_clipped_to_the_norm(tiny_model) -> None:
     model = tiny_model()
     updates = Updates(model, replace(SETTINGS, gradient_clip=0.01), 10, CPU, scaled=False)
-    step(updates, loss_of(model))
+    make_step(updates, compute_loss(model))
     norm = math.sqrt(sum(float(parameter.grad.square().sum()) for parameter in model.parameters()))
     assert math.isclose(norm, 0.01, rel_tol=1e-3)
 
@@ -81,7 +81,7 @@ def test_the_average_moves_by_its_share(tiny_model) -> None:
     updates = make_steps(model, 1)
     first = model.head.weight.detach().clone()
     assert torch.equal(updates.model_to_measure.head.weight, first)
-    step(updates, loss_of(model))
+    make_step(updates, compute_loss(model))
     torch.testing.assert_close(updates.model_to_measure.head.weight, (first + model.head.weight) / 2)
 
 
@@ -92,8 +92,8 @@ def test_everything_comes_back_by_tensors_and_json(tiny_model) -> None:
     restored = Updates(other, SETTINGS, 10, CPU, scaled=True)
     restored.load_state(tensors, json.loads(json.dumps(updates.collect_state_numbers())))
     for each, its in ((updates, model), (restored, other)):
-        step(each, loss_of(its))
-        step(each, loss_of(its))
+        make_step(each, compute_loss(its))
+        make_step(each, compute_loss(its))
     assert restored.steps == 5
     assert restored.learning_rate == updates.learning_rate
     for mine, theirs in zip(

@@ -10,49 +10,56 @@ from vit_course.data import load_dataset
 from vit_course.recipes import RECIPES
 from vit_course.training.whitening import FLOOR, initialise_whitened
 
-pytestmark = pytest.mark.usefixtures("seeded")
+pytestmark = pytest.mark.usefixtures("seed_torch")
 
 
 @pytest.fixture
-def images() -> Tensor:
+def normalized_images() -> Tensor:
     data = load_dataset("shapes")[0]
     return data.normalize(data.images)
 
 
-def covariance_of_tokens(model, images: Tensor) -> Tensor:
+def compute_token_covariance(model, images: Tensor) -> Tensor:
     with torch.no_grad():
         return torch.cov(model.patch_embedding(images).flatten(0, 1).T)
 
 
 @pytest.mark.parametrize("kind", ["linear", "convolution"])
 @pytest.mark.parametrize(("width", "parts"), [(48, [48]), (96, [48, 48]), (60, [48, 12])])
-def test_numbers_of_a_token_are_uncorrelated_and_of_equal_size(tiny_model, images, kind, width, parts) -> None:
+def test_numbers_of_a_token_are_uncorrelated_and_of_equal_size(
+    tiny_model, normalized_images, kind, width, parts
+) -> None:
     model = tiny_model(
-        image_size=images.shape[-1], patch_size=4, in_channels=3, embed_dim=width, num_heads=4, patch_embedding=kind
+        image_size=normalized_images.shape[-1],
+        patch_size=4,
+        in_channels=3,
+        embed_dim=width,
+        num_heads=4,
+        patch_embedding=kind,
     )
-    initialise_whitened(model, images)
-    first = covariance_of_tokens(model, images)[:48, :48]
+    initialise_whitened(model, normalized_images)
+    first = compute_token_covariance(model, normalized_images)[:48, :48]
     assert (first - first.diagonal().diag()).abs().max() < 0.02
     assert first.diagonal()[0] > 0.95, "of the direction that varies most"
     assert (first.diagonal() <= 1.01).all()
     assert model.patch_embedding.projection.weight.shape[0] == sum(parts)
 
 
-def test_the_finest_patterns_stay_small(tiny_model, images) -> None:
-    model = tiny_model(image_size=images.shape[-1], patch_size=4, in_channels=3, embed_dim=48, num_heads=4)
-    initialise_whitened(model, images)
-    sizes = covariance_of_tokens(model, images).diagonal()
+def test_the_finest_patterns_stay_small(tiny_model, normalized_images) -> None:
+    model = tiny_model(image_size=normalized_images.shape[-1], patch_size=4, in_channels=3, embed_dim=48, num_heads=4)
+    initialise_whitened(model, normalized_images)
+    sizes = compute_token_covariance(model, normalized_images).diagonal()
     assert (sizes.diff() <= 1e-3).all()
     assert sizes[-1] < 0.5
 
 
-def test_a_narrow_token_keeps_the_directions_that_vary_most(tiny_model, images) -> None:
+def test_a_narrow_token_keeps_the_directions_that_vary_most(tiny_model, normalized_images) -> None:
     wide, narrow = (
-        tiny_model(image_size=images.shape[-1], patch_size=4, in_channels=3, embed_dim=width, num_heads=4)
+        tiny_model(image_size=normalized_images.shape[-1], patch_size=4, in_channels=3, embed_dim=width, num_heads=4)
         for width in (48, 8)
     )
-    initialise_whitened(wide, images)
-    initialise_whitened(narrow, images)
+    initialise_whitened(wide, normalized_images)
+    initialise_whitened(narrow, normalized_images)
     assert torch.allclose(narrow.patch_embedding.projection.weight, wide.patch_embedding.projection.weight[:8])
 
 

@@ -26,14 +26,14 @@ class FolderAttack:
     graded: bool
 
 
-def _write(folder: Path, notebook: Notebook) -> Path:
+def _write_notebook(folder: Path, notebook: Notebook) -> Path:
     path = folder / "01_patchify.ipynb"
     path.write_text(json.dumps(notebook), encoding="utf-8")
     return path
 
 
-def modules_beside(folder: Path, notebook: Notebook) -> None:
-    _write(folder, notebook)
+def put_modules_beside(folder: Path, notebook: Notebook) -> None:
+    _write_notebook(folder, notebook)
     cheat = (
         "def patches_of(*_): return 8.0\npatchify = check = patches_of\nimport os; os.system('touch /tmp/attacked')\n"
     )
@@ -49,8 +49,8 @@ def modules_beside(folder: Path, notebook: Notebook) -> None:
     (folder / "nbgrader_config.py").write_text("import os; os.system('touch /tmp/attacked')\n")
 
 
-def own_hidden_checks(folder: Path, notebook: Notebook) -> None:
-    _write(folder, notebook)
+def add_own_hidden_checks(folder: Path, notebook: Notebook) -> None:
+    _write_notebook(folder, notebook)
     for name in ("hidden", "tests/hidden", ".vit_course/results"):
         (folder / name).mkdir(parents=True)
     test = 'import pytest\n@pytest.mark.exercise("patchify", points=8)\ndef test_fine(student):\n    """Fine."""\n'
@@ -59,12 +59,12 @@ def own_hidden_checks(folder: Path, notebook: Notebook) -> None:
     (folder / ".vit_course" / "secret").write_text("0" * 64)
 
 
-def own_class(folder: Path, notebook: Notebook) -> None:
-    _write(folder, notebook)
-    class_files(folder)
+def add_own_class(folder: Path, notebook: Notebook) -> None:
+    _write_notebook(folder, notebook)
+    write_class_files(folder)
 
 
-def class_files(folder: Path) -> None:
+def write_class_files(folder: Path) -> None:
     """A class folder's files: a configuration, checks that all pass, a secret, results."""
     (folder / "nbgrader_config.py").write_text("open('/tmp/attacked-config', 'w')\n")
     hidden, kept = folder / "hidden", folder / ".vit_course"
@@ -78,8 +78,8 @@ def class_files(folder: Path) -> None:
     (kept / "secret").write_text("0" * 64)
 
 
-def links(folder: Path, notebook: Notebook) -> None:
-    _write(folder, notebook)
+def link_to_other_files(folder: Path, notebook: Notebook) -> None:
+    _write_notebook(folder, notebook)
     root = folder.parents[2]
     (folder / "answers.txt").symlink_to(root / "source" / "01_patchify" / "01_patchify.ipynb")
     (folder / "grades.txt").symlink_to(root / "gradebook.db")
@@ -91,17 +91,17 @@ def link_to_a_device(folder: Path, notebook: Notebook) -> None:
     (folder / "01_patchify.ipynb").symlink_to("/dev/zero")
 
 
-def directory_named_notebook(folder: Path, notebook: Notebook) -> None:
+def make_folder_named_notebook(folder: Path, notebook: Notebook) -> None:
     (folder / "01_patchify.ipynb").mkdir()
 
 
-def archive(folder: Path, notebook: Notebook) -> None:
+def write_zip_bomb(folder: Path, notebook: Notebook) -> None:
     with zipfile.ZipFile(folder / "01_patchify.ipynb", "w", zipfile.ZIP_DEFLATED) as bundle:
         bundle.writestr("../../../../attacked", "x")
         bundle.writestr("bomb", b"0" * (64 << 20))
 
 
-def forged_metadata(folder: Path, notebook: Notebook) -> None:
+def forge_metadata(folder: Path, notebook: Notebook) -> None:
     for cell in notebook["cells"]:
         if mark := cell["metadata"].get("nbgrader"):
             mark |= {"points": 1e9, "schema_version": 99, "locked": False, "grade": True}
@@ -111,36 +111,40 @@ def forged_metadata(folder: Path, notebook: Notebook) -> None:
         "widgets": {"application/vnd.jupyter.widget-state+json": {"state": "<script>"}},
         "vit_course": {"score": 8.0},
     }
-    _write(folder, notebook)
+    _write_notebook(folder, notebook)
 
 
-def forged_outputs(folder: Path, notebook: Notebook) -> None:
+def forge_outputs(folder: Path, notebook: Notebook) -> None:
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
             data = {"text/plain": "8.0", "text/html": "<script>document.title='attacked'</script>"}
             output = {"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": data}
             cell["outputs"] = [output]
-    _write(folder, notebook)
+    _write_notebook(folder, notebook)
 
 
-def live_markdown(folder: Path, notebook: Notebook) -> None:
+def add_scripts_to_markdown(folder: Path, notebook: Notebook) -> None:
     bad = "<script>document.title='attacked'</script><img src=x onerror=\"document.title='attacked'\">"
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown" and cell["metadata"].get("nbgrader", {}).get("solution"):
             cell["source"] = f"My answer {bad} [x](javascript:alert(1)) ![y](attachment:none.png)"
     notebook["cells"].append({"cell_type": "raw", "id": "raw", "metadata": {"format": "text/html"}, "source": bad})
-    _write(folder, notebook)
+    _write_notebook(folder, notebook)
 
 
 FOLDER_ATTACKS = [
-    FolderAttack("modules beside", "modules called torch, conftest, vit_course lie beside it", modules_beside, True),
-    FolderAttack("own hidden checks", "checks and a secret of the student's lie beside it", own_hidden_checks, True),
-    FolderAttack("own class", "the notebook lies in a class folder of the student's", own_class, True),
-    FolderAttack("links", "links lead to the answers, the gradebook, the secret", links, True),
+    FolderAttack(
+        "modules beside", "modules called torch, conftest, vit_course lie beside it", put_modules_beside, True
+    ),
+    FolderAttack(
+        "own hidden checks", "checks and a secret of the student's lie beside it", add_own_hidden_checks, True
+    ),
+    FolderAttack("own class", "the notebook lies in a class folder of the student's", add_own_class, True),
+    FolderAttack("links", "links lead to the answers, the gradebook, the secret", link_to_other_files, True),
     FolderAttack("link to a device", "the notebook is a link to /dev/zero, which never ends", link_to_a_device, False),
-    FolderAttack("folder named notebook", "the notebook is a folder", directory_named_notebook, False),
-    FolderAttack("archive", "the notebook is a zip bomb with a path that climbs", archive, False),
-    FolderAttack("forged metadata", "points, schema, kernel and widgets are forged", forged_metadata, True),
-    FolderAttack("forged outputs", "every cell already shows full points and a script", forged_outputs, True),
-    FolderAttack("live markdown", "the written answers hold scripts", live_markdown, True),
+    FolderAttack("folder named notebook", "the notebook is a folder", make_folder_named_notebook, False),
+    FolderAttack("archive", "the notebook is a zip bomb with a path that climbs", write_zip_bomb, False),
+    FolderAttack("forged metadata", "points, schema, kernel and widgets are forged", forge_metadata, True),
+    FolderAttack("forged outputs", "every cell already shows full points and a script", forge_outputs, True),
+    FolderAttack("live markdown", "the written answers hold scripts", add_scripts_to_markdown, True),
 ]

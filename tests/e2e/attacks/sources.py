@@ -8,7 +8,7 @@ from tests.e2e.attacks.attack import ALL_OF_PATCHIFY, RIGHT, WRONG, Attack
 _LONG = 40_000
 
 
-def _in_the_function(line: str) -> str:
+def _write_answer_with_dead_line(line: str) -> str:
     """The right answer, with a line in it that never runs."""
     head, _, tail = RIGHT.partition("\n")
     return f"{head}\n    if False:\n        {line}\n{tail}"
@@ -38,12 +38,22 @@ ATTACKS = [
         ALL_OF_PATCHIFY,
         first="%time 1\n" * 501,
     ),
-    Attack("deep attribute", "a name has 900 attributes in a row", _in_the_function(f"a{'.b' * 900}"), ALL_OF_PATCHIFY),
-    Attack("deep call", "a function's result is called 400 times", _in_the_function(f"a{'()' * 400}"), ALL_OF_PATCHIFY),
+    Attack(
+        "deep attribute",
+        "a name has 900 attributes in a row",
+        _write_answer_with_dead_line(f"a{'.b' * 900}"),
+        ALL_OF_PATCHIFY,
+    ),
+    Attack(
+        "deep call",
+        "a function's result is called 400 times",
+        _write_answer_with_dead_line(f"a{'()' * 400}"),
+        ALL_OF_PATCHIFY,
+    ),
     Attack(
         "giant number",
         "a number in base 16 has more digits than Python writes in base 10",
-        _in_the_function(f"a = 0x{'f' * 5000}, {'1, ' * 100}"),
+        _write_answer_with_dead_line(f"a = 0x{'f' * 5000}, {'1, ' * 100}"),
         ALL_OF_PATCHIFY,
     ),
     Attack("tower of functions", "functions lie in functions, ninety deep", RIGHT + _NESTED, ALL_OF_PATCHIFY),

@@ -79,5 +79,5 @@ def repository(tmp_path: Path) -> Repository:
 
 
 @pytest.fixture
-def good() -> str:
+def good_lesson_text() -> str:
     return GOOD

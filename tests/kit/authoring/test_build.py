@@ -15,45 +15,45 @@ from .conftest import ADDRESS
 SOLUTION, STUDENT = Path("solutions/01_double.ipynb"), Path("notebooks/01_double.ipynb")
 
 
-def read_built(repository, path):
+def read_built_notebook(repository, path):
     return nbformat.read(repository.root / path, as_version=nbformat.NO_CONVERT)
 
 
-def by_grade_id(notebook):
+def index_cells_by_grade_id(notebook):
     marked = (cell for cell in notebook.cells if "nbgrader" in cell.metadata)
     return {cell.metadata.nbgrader.grade_id: cell for cell in marked}
 
 
-def contents(repository):
+def read_all_files(repository):
     files = [path for path in repository.root.rglob("*") if path.is_file()]
     return {path: path.read_bytes() for path in files}
 
 
 def test_building_writes_both_notebooks_once(repository):
     assert build(repository.root) == BuildReport(written=(SOLUTION, STUDENT))
-    before = contents(repository)
+    before = read_all_files(repository)
     assert build(repository.root) == BuildReport(unchanged=(SOLUTION, STUDENT))
-    assert contents(repository) == before
+    assert read_all_files(repository) == before
 
 
 def test_building_elsewhere_gives_the_same_bytes(repository):
     build(repository.root)
-    first = contents(repository)
+    first = read_all_files(repository)
     for path in (SOLUTION, STUDENT):
         (repository.root / path).unlink()
     build(repository.root)
-    assert contents(repository) == first
+    assert read_all_files(repository) == first
 
 
-def test_checking_lists_what_is_stale_and_writes_nothing(repository, good):
-    before = contents(repository)
+def test_checking_lists_what_is_stale_and_writes_nothing(repository, good_lesson_text):
+    before = read_all_files(repository)
     report = build(repository.root, check=True)
     assert report == BuildReport(stale=(SOLUTION, STUDENT))
     assert not report.fresh
-    assert contents(repository) == before
+    assert read_all_files(repository) == before
     build(repository.root)
     assert build(repository.root, check=True).fresh
-    repository.write(good.replace("secret_factor = 2", "secret_factor = 3"))
+    repository.write(good_lesson_text.replace("secret_factor = 2", "secret_factor = 3"))
     assert build(repository.root, check=True) == BuildReport(stale=(SOLUTION,), unchanged=(STUDENT,))
 
 
@@ -67,36 +67,38 @@ def test_a_notebook_without_a_source_is_listed_and_left(repository):
     assert orphan.exists()
 
 
-def test_one_bad_lesson_and_nothing_is_written(repository, good):
-    repository.write(good.replace("points=3", "points=0").replace('"double"', '"triple"'), "02_triple")
+def test_one_bad_lesson_and_nothing_is_written(repository, good_lesson_text):
+    repository.write(good_lesson_text.replace("points=3", "points=0").replace('"double"', '"triple"'), "02_triple")
     with pytest.raises(AuthoringError, match=r"solutions/02_triple\.py:\d+ \(cell 5\): points=0 is not"):
         build(repository.root)
     assert not list(repository.root.rglob("*.ipynb"))
 
 
-def test_all_problems_are_reported_at_once(repository, good):
-    repository.write(good.replace("points=3", "points=0").replace("dot.svg", "line.svg"))
+def test_all_problems_are_reported_at_once(repository, good_lesson_text):
+    repository.write(good_lesson_text.replace("points=3", "points=0").replace("dot.svg", "line.svg"))
     with pytest.raises(AuthoringError) as caught:
         build(repository.root)
     assert len(caught.value.problems) == 2
     assert len(str(caught.value).splitlines()) == 2
 
 
-def test_an_exercise_name_in_two_lessons_is_refused(repository, good):
-    repository.write(good, "02_again")
+def test_an_exercise_name_in_two_lessons_is_refused(repository, good_lesson_text):
+    repository.write(good_lesson_text, "02_again")
     with pytest.raises(AuthoringError, match=r"02_again\.py.*'double' is also in solutions/01_double\.py; rename one"):
         build(repository.root)
 
 
-def test_markers_that_leave_broken_code_to_the_student_are_refused(repository, good):
+def test_markers_that_leave_broken_code_to_the_student_are_refused(repository, good_lesson_text):
     repository.write(
-        good.replace("    ### BEGIN SOLUTION\n", "    if number:\n        ### BEGIN SOLUTION\n    ### END SOLUTION\n")
+        good_lesson_text.replace(
+            "    ### BEGIN SOLUTION\n", "    if number:\n        ### BEGIN SOLUTION\n    ### END SOLUTION\n"
+        )
     )
     with pytest.raises(AuthoringError, match="an empty solution region"):
         build(repository.root)
     inside_brackets = "    return (\n        ### BEGIN SOLUTION\n        number * 2\n        ### END SOLUTION\n    )\n"
-    start, end = good.index("    ### BEGIN"), good.index("# %% check")
-    repository.write(good[:start] + inside_brackets + "\n" + good[end:])
+    start, end = good_lesson_text.index("    ### BEGIN"), good_lesson_text.index("# %% check")
+    repository.write(good_lesson_text[:start] + inside_brackets + "\n" + good_lesson_text[end:])
     with pytest.raises(AuthoringError, match="without its answer the exercise is not valid Python"):
         build(repository.root)
 
@@ -115,14 +117,14 @@ def test_the_address_must_stand_in_pyproject(repository, text):
         build(repository.root)
 
 
-def test_a_failing_write_leaves_the_old_notebook_whole(repository, good, monkeypatch):
+def test_a_failing_write_leaves_the_old_notebook_whole(repository, good_lesson_text, monkeypatch):
     build(repository.root)
-    before = contents(repository)
-    repository.write(good.replace("secret_factor = 2", "secret_factor = 3"))
+    before = read_all_files(repository)
+    repository.write(good_lesson_text.replace("secret_factor = 2", "secret_factor = 3"))
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         build(repository.root)
-    after = contents(repository)
+    after = read_all_files(repository)
     del before[repository.root / "solutions" / "01_double.py"], after[repository.root / "solutions" / "01_double.py"]
     assert after == before
 
@@ -130,7 +132,7 @@ def test_a_failing_write_leaves_the_old_notebook_whole(repository, good, monkeyp
 def test_notebooks_are_valid_and_carry_no_version(repository):
     build(repository.root)
     for path in (SOLUTION, STUDENT):
-        notebook = read_built(repository, path)
+        notebook = read_built_notebook(repository, path)
         nbformat.validate(notebook)
         assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
         assert notebook.metadata.kernelspec.name == "python3"
@@ -138,10 +140,10 @@ def test_notebooks_are_valid_and_carry_no_version(repository):
         assert (repository.root / path).read_bytes().endswith(b"}\n")
 
 
-def test_cell_ids_come_from_lesson_role_and_name(repository, good):
+def test_cell_ids_come_from_lesson_role_and_name(repository, good_lesson_text):
     build(repository.root)
     for path in (SOLUTION, STUDENT):
-        assert [cell.id for cell in read_built(repository, path).cells] == [
+        assert [cell.id for cell in read_built_notebook(repository, path).cells] == [
             "01_double-text-01",
             "01_double-badge",
             "01_double-setup",
@@ -154,10 +156,10 @@ def test_cell_ids_come_from_lesson_role_and_name(repository, good):
         ]
 
 
-def test_a_long_name_still_gives_a_valid_id(repository, good):
-    repository.write(good.replace("double", "double_" * 10 + "x"))
+def test_a_long_name_still_gives_a_valid_id(repository, good_lesson_text):
+    repository.write(good_lesson_text.replace("double", "double_" * 10 + "x"))
     build(repository.root)
-    ids = [cell.id for cell in read_built(repository, STUDENT).cells]
+    ids = [cell.id for cell in read_built_notebook(repository, STUDENT).cells]
     assert max(map(len, ids)) == 64
     assert len(set(ids)) == len(ids)
 
@@ -165,7 +167,7 @@ def test_a_long_name_still_gives_a_valid_id(repository, good):
 def test_nbgrader_s_marks(repository):
     build(repository.root)
     marks = {}
-    for name, cell in by_grade_id(read_built(repository, STUDENT)).items():
+    for name, cell in index_cells_by_grade_id(read_built_notebook(repository, STUDENT)).items():
         mark = cell.metadata.nbgrader
         assert mark.schema_version == 3
         assert mark.checksum
@@ -180,7 +182,7 @@ def test_nbgrader_s_marks(repository):
 
 def test_locked_cells_cannot_be_edited_and_answers_cannot_be_deleted(repository):
     build(repository.root)
-    cells = by_grade_id(read_built(repository, STUDENT))
+    cells = index_cells_by_grade_id(read_built_notebook(repository, STUDENT))
     allowed = {name: (cell.metadata.get("editable", True), cell.metadata.deletable) for name, cell in cells.items()}
     assert allowed == {
         "setup": (False, False),
@@ -192,7 +194,10 @@ def test_locked_cells_cannot_be_edited_and_answers_cannot_be_deleted(repository)
 
 def test_the_solution_keeps_its_markers_and_the_student_gets_stubs(repository):
     build(repository.root)
-    solution, student = by_grade_id(read_built(repository, SOLUTION)), by_grade_id(read_built(repository, STUDENT))
+    solution, student = (
+        index_cells_by_grade_id(read_built_notebook(repository, SOLUTION)),
+        index_cells_by_grade_id(read_built_notebook(repository, STUDENT)),
+    )
     assert "### BEGIN SOLUTION\n    secret_factor = 2" in solution["double"].source
     assert student["double"].source == (
         'def double(number):\n    """Twice the number."""\n    # TODO: your code here\n    raise NotImplementedError'
@@ -212,16 +217,16 @@ def test_nothing_of_an_answer_reaches_the_student(repository):
 
 def test_experiments_keep_their_tag(repository):
     build(repository.root)
-    assert read_built(repository, STUDENT).cells[-1].metadata.tags == ["experiment"]
+    assert read_built_notebook(repository, STUDENT).cells[-1].metadata.tags == ["experiment"]
 
 
 def test_the_badge_opens_the_student_s_notebook_and_holds_its_picture(repository):
     build(repository.root)
-    badge = read_built(repository, STUDENT).cells[1].source
+    badge = read_built_notebook(repository, STUDENT).cells[1].source
     page = "https://colab.research.google.com/github/someone/some_course/blob/main/notebooks/01_double.ipynb"
     assert badge.startswith(f"[![Open this notebook in Colab][badge]]({page})\n\n[badge]: data:image/png;base64,")
 
 
 def test_the_address_stands_in_the_setup_cell(repository):
     build(repository.root)
-    assert f'"vit-course @ git+{ADDRESS}"' in read_built(repository, STUDENT).cells[2].source
+    assert f'"vit-course @ git+{ADDRESS}"' in read_built_notebook(repository, STUDENT).cells[2].source

@@ -19,13 +19,13 @@ from exercise_kit.engine.own_exercise import own_exercise, pack_answer
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from exercise_kit.hidden_checks.checks import HiddenChecks
 
-pytestmark = pytest.mark.usefixtures("no_class_afterward")
+pytestmark = pytest.mark.usefixtures("reset_class_in_use")
 ROOT = Path(__file__).parents[3]
 LESSON = "50_count_tokens"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def class_folder(tmp_path: Path) -> Path:
     """A class folder with the skeleton in it, as far as building and proving look at one."""
     (tmp_path / "hidden").mkdir()
     shutil.copy(ROOT / "tests" / "hidden" / "conftest.py", tmp_path / "hidden")
@@ -34,12 +34,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def settings(folder: Path, text: str) -> dict[str, str]:
+def read_sources_with_settings(folder: Path, text: str) -> dict[str, str]:
     (folder / "class.toml").write_text(text)
     return read_sources(folder, ROOT)
 
 
-def problems(folder: Path) -> str:
+def list_build_problems(folder: Path) -> str:
     use_class(folder)
     with pytest.raises(AuthoringError) as raised:
         build_class(folder, ROOT)
@@ -55,18 +55,18 @@ def add_mistake(folder: Path, name: str, code: str) -> None:
     words.write_text(words.read_text().replace('MISTAKES = """\n', entry))
 
 
-def append(path: Path, text: str) -> None:
+def append_text(path: Path, text: str) -> None:
     path.write_text(path.read_text() + text)
 
 
-def test_a_class_says_what_its_release_holds_and_allows(folder):
-    assert read_settings(folder).release == ReleaseSettings()
-    (folder / "class.toml").write_text('route = "core"\nborrow = false\n', encoding="utf-8")
-    assert read_settings(folder).release == ReleaseSettings(Route.CORE, borrow=False)
+def test_a_class_says_what_its_release_holds_and_allows(class_folder):
+    assert read_settings(class_folder).release == ReleaseSettings()
+    (class_folder / "class.toml").write_text('route = "core"\nborrow = false\n', encoding="utf-8")
+    assert read_settings(class_folder).release == ReleaseSettings(Route.CORE, borrow=False)
 
 
-def test_what_is_left_out_is_shown_with_its_answer_and_asks_for_nothing(folder):
-    text = settings(folder, 'leave_out = ["count_parameters", "why-it-learns"]')["05_vit"]
+def test_what_is_left_out_is_shown_with_its_answer_and_asks_for_nothing(class_folder):
+    text = read_sources_with_settings(class_folder, 'leave_out = ["count_parameters", "why-it-learns"]')["05_vit"]
     assert 'exercise="count_parameters"' not in text
     assert 'check("count_parameters"' not in text
     assert "why-it-learns" not in text
@@ -77,43 +77,47 @@ def test_what_is_left_out_is_shown_with_its_answer_and_asks_for_nothing(folder):
     assert 'check("VisionTransformer"' in text
 
 
-def test_a_lesson_that_is_left_out_is_nowhere_to_be_released_and_comes_back(folder):
-    ours, own = (folder / "source" / name / f"{name}.ipynb" for name in ("10_modern", LESSON))
+def test_a_lesson_that_is_left_out_is_nowhere_to_be_released_and_comes_back(class_folder):
+    ours, own = (class_folder / "source" / name / f"{name}.ipynb" for name in ("10_modern", LESSON))
     course_s = (ROOT / "solutions" / ours.name).read_bytes()
     ours.parent.mkdir(parents=True)
     ours.write_bytes(course_s)
-    build_class(folder, ROOT)
-    settings(folder, f'leave_out = ["10_modern", "{LESSON}"]')
-    assert len(build_class(folder, ROOT, check=True).stale) == 2
-    assert build_class(folder, ROOT).removed == tuple(path.relative_to(folder) for path in (ours, own))
-    assert list((folder / "source").iterdir()) == []
-    assert not build_class(folder, ROOT).removed
-    with class_root(folder, ROOT) as merged:
+    build_class(class_folder, ROOT)
+    read_sources_with_settings(class_folder, f'leave_out = ["10_modern", "{LESSON}"]')
+    assert len(build_class(class_folder, ROOT, check=True).stale) == 2
+    assert build_class(class_folder, ROOT).removed == tuple(path.relative_to(class_folder) for path in (ours, own))
+    assert list((class_folder / "source").iterdir()) == []
+    assert not build_class(class_folder, ROOT).removed
+    with class_root(class_folder, ROOT) as merged:
         assert not list(merged.rglob("10_modern.*"))
-    settings(folder, "")
-    build_class(folder, ROOT)
+    read_sources_with_settings(class_folder, "")
+    build_class(class_folder, ROOT)
     assert ours.read_bytes() == course_s
     assert own.is_file()
 
 
-def test_a_lesson_that_is_left_out_and_was_changed_is_kept_and_named(folder):
-    notebook = folder / "source" / "10_modern" / "10_modern.ipynb"
+def test_a_lesson_that_is_left_out_and_was_changed_is_kept_and_named(class_folder):
+    notebook = class_folder / "source" / "10_modern" / "10_modern.ipynb"
     notebook.parent.mkdir(parents=True)
     notebook.write_text("{}")
-    settings(folder, 'leave_out = ["10_modern"]')
-    assert "source/10_modern/10_modern.ipynb: somebody has changed it, so it is left as it is" in problems(folder)
+    read_sources_with_settings(class_folder, 'leave_out = ["10_modern"]')
+    assert "source/10_modern/10_modern.ipynb: somebody has changed it, so it is left as it is" in list_build_problems(
+        class_folder
+    )
     assert notebook.is_file()
 
 
-def test_points_change_in_the_check(folder):
-    text = settings(folder, "[points]\ncount_parameters = 4.5")["05_vit"]
+def test_points_change_in_the_check(class_folder):
+    text = read_sources_with_settings(class_folder, "[points]\ncount_parameters = 4.5")["05_vit"]
     assert '# %% check="count_parameters" points=4.5\n' in text
     assert '# %% check="VisionTransformer" points=10\n' in text
 
 
-def test_sections_change_places_and_nothing_is_lost(folder):
-    before = read_sources(folder, ROOT)["05_vit"]
-    text = settings(folder, '[order]\n05_vit = ["load_torchvision", "count_parameters"]')["05_vit"]
+def test_sections_change_places_and_nothing_is_lost(class_folder):
+    before = read_sources(class_folder, ROOT)["05_vit"]
+    text = read_sources_with_settings(class_folder, '[order]\n05_vit = ["load_torchvision", "count_parameters"]')[
+        "05_vit"
+    ]
     assert sorted(text.splitlines()) == sorted(before.splitlines())
     assert text.index('exercise="load_torchvision"') < text.index('exercise="count_parameters"')
     assert text.index('exercise="VisionTransformer"') < text.index('exercise="load_torchvision"')
@@ -135,62 +139,62 @@ def test_sections_change_places_and_nothing_is_lost(folder):
         ("points = [", "cannot be read"),
     ],
 )
-def test_settings_that_say_something_else_are_a_sentence(folder, text, message):
+def test_settings_that_say_something_else_are_a_sentence(class_folder, text, message):
     with pytest.raises(AuthoringError, match=message) as raised:
-        settings(folder, text)
+        read_sources_with_settings(class_folder, text)
     assert str(raised.value).startswith("class.toml")
 
 
-def test_a_lesson_that_asks_for_an_exercise_that_there_is_not(folder):
-    lesson = folder / "lessons" / f"{LESSON}.py"
+def test_a_lesson_that_asks_for_an_exercise_that_there_is_not(class_folder):
+    lesson = class_folder / "lessons" / f"{LESSON}.py"
     lesson.write_text(lesson.read_text().replace('"count_tokens"', '"count_token"'))
     line = next(number for number, text in enumerate(lesson.read_text().splitlines(), 1) if 'exercise="' in text)
-    message = problems(folder)
+    message = list_build_problems(class_folder)
     assert f"lessons/{LESSON}.py:{line}: there is no exercise called 'count_token'" in message
     assert 'no lesson in lessons/ has its cell, which begins with # %% exercise="count_tokens"' in message
 
 
-def test_checks_without_points_and_an_exercise_of_ours(folder):
-    checks = folder / "exercises" / "count_tokens.py"
+def test_checks_without_points_and_an_exercise_of_ours(class_folder):
+    checks = class_folder / "exercises" / "count_tokens.py"
     checks.write_text(re.sub(r"check\(points=\d\)", "check", checks.read_text()))
-    use_class(folder)
-    assert prove(folder / "hidden").problems == (
+    use_class(class_folder)
+    assert prove(class_folder / "hidden").problems == (
         "exercises/count_tokens.py: none of its checks has points; give a claim some: @count_tokens.check(points=1)",
     )
-    shutil.copy(folder / "exercises" / "count_tokens.py", folder / "exercises" / "patchify.py")
-    message = problems(folder)
+    shutil.copy(class_folder / "exercises" / "count_tokens.py", class_folder / "exercises" / "patchify.py")
+    message = list_build_problems(class_folder)
     assert "exercises/patchify.py: the course has an exercise called 'patchify'" in message
 
 
-def test_what_somebody_has_changed_in_a_notebook_is_not_lost(folder):
-    notebook = folder / "source" / LESSON / f"{LESSON}.ipynb"
-    build_class(folder, ROOT)
-    append(notebook, "\n")
-    assert "somebody has changed it, so it is left as it is" in problems(folder)
+def test_what_somebody_has_changed_in_a_notebook_is_not_lost(class_folder):
+    notebook = class_folder / "source" / LESSON / f"{LESSON}.ipynb"
+    build_class(class_folder, ROOT)
+    append_text(notebook, "\n")
+    assert "somebody has changed it, so it is left as it is" in list_build_problems(class_folder)
     assert notebook.read_text().endswith("\n\n")
     notebook.unlink()
-    build_class(folder, ROOT)
-    append(folder / "lessons" / f"{LESSON}.py", "\n# %% [markdown]\n# More.\n")
-    use_class(folder)
-    assert build_class(folder, ROOT, check=True).stale
-    assert build_class(folder, ROOT).written
+    build_class(class_folder, ROOT)
+    append_text(class_folder / "lessons" / f"{LESSON}.py", "\n# %% [markdown]\n# More.\n")
+    use_class(class_folder)
+    assert build_class(class_folder, ROOT, check=True).stale
+    assert build_class(class_folder, ROOT).written
     assert "More." in notebook.read_text()
 
 
-def test_students_and_makers_of_classes_find_all_lessons_in_its_root(folder):
-    with class_root(folder, ROOT) as merged:
+def test_students_and_makers_of_classes_find_all_lessons_in_its_root(class_folder):
+    with class_root(class_folder, ROOT) as merged:
         names = {path.name for path in (merged / "notebooks").glob("*.ipynb")}
         assert names == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")} | {f"{LESSON}.ipynb"}
         assert "BEGIN SOLUTION" not in (merged / "notebooks" / f"{LESSON}.ipynb").read_text()
 
 
-def test_a_release_has_an_exercise_without_known_mistakes_and_none_of_its_answer(folder):
-    lesson, words = folder / "lessons" / f"{LESSON}.py", folder / "exercises" / "count_tokens.py"
+def test_a_release_has_an_exercise_without_known_mistakes_and_none_of_its_answer(class_folder):
+    lesson, words = class_folder / "lessons" / f"{LESSON}.py", class_folder / "exercises" / "count_tokens.py"
     lesson.write_text(re.sub(r"    # bug .*\n", "", lesson.read_text()))
     words.write_text(re.sub(r'MISTAKES = """.*?"""', 'MISTAKES = ""', words.read_text(), flags=re.DOTALL))
-    use_class(folder)
+    use_class(class_folder)
     content = pack_answer(words, course().own.exercises["count_tokens"])
-    released = folder / "released" / "count_tokens.py"
+    released = class_folder / "released" / "count_tokens.py"
     released.parent.mkdir()
     released.with_suffix(".packed").write_bytes(content)
     found = own_exercise(str(released))
@@ -198,8 +202,8 @@ def test_a_release_has_an_exercise_without_known_mistakes_and_none_of_its_answer
     assert b"return" not in zlib.decompress(content)
 
 
-def test_the_skeleton_is_proven(folder):
-    proof = prove(folder / "hidden")
+def test_the_skeleton_is_proven(class_folder):
+    proof = prove(class_folder / "hidden")
     assert proof.problems == ()
     hidden = "hidden test_every_patch_is_one_token"
     assert proof.caught == {
@@ -225,23 +229,23 @@ def test_one_more(student, reference, probe):
         ("hidden/test_count_tokens.py", "reference.count_tokens(", "test_one_more"),
     ],
 )
-def test_of_a_check_that_breaks_the_first_cause_alone_is_reported(folder, file, old, message):
-    (folder / "hidden" / "test_count_tokens.py").write_text(HIDDEN)
-    path = folder / file
+def test_of_a_check_that_breaks_the_first_cause_alone_is_reported(class_folder, file, old, message):
+    (class_folder / "hidden" / "test_count_tokens.py").write_text(HIDDEN)
+    path = class_folder / file
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, "nowhere(", 1))
     line = path.read_text()[: path.read_text().index("nowhere")].count("\n") + 1
-    use_class(folder)
-    (found,) = prove(folder / "hidden").problems
+    use_class(class_folder)
+    (found,) = prove(class_folder / "hidden").problems
     assert found.startswith(f"{file}:{line}: NameError: name 'nowhere' is not defined; ")
     assert found.endswith(f"{message} breaks off with the lesson's own answer")
 
 
-def test_an_error_in_a_hidden_file_of_the_course_is_reported_too(folder):
-    (folder / "hidden" / "test_patchify.py").write_text("def test_it(student)\n")
-    use_class(folder)
-    assert prove(folder / "hidden").problems == ("hidden/test_patchify.py:1: SyntaxError: expected ':'",)
+def test_an_error_in_a_hidden_file_of_the_course_is_reported_too(class_folder):
+    (class_folder / "hidden" / "test_patchify.py").write_text("def test_it(student)\n")
+    use_class(class_folder)
+    assert prove(class_folder / "hidden").problems == ("hidden/test_patchify.py:1: SyntaxError: expected ':'",)
 
 
 @pytest.mark.parametrize(
@@ -256,31 +260,31 @@ def test_an_error_in_a_hidden_file_of_the_course_is_reported_too(folder):
     ],
     ids=["public", "hidden", "name"],
 )
-def test_a_mistake_that_is_not_caught_or_named_is_a_sentence(folder, text, message):
-    add_mistake(folder, "a mistake", f"return {text}")
-    use_class(folder)
-    found = "\n".join(prove(folder / "hidden").problems)
+def test_a_mistake_that_is_not_caught_or_named_is_a_sentence(class_folder, text, message):
+    add_mistake(class_folder, "a mistake", f"return {text}")
+    use_class(class_folder)
+    found = "\n".join(prove(class_folder / "hidden").problems)
     assert message in found
     assert "'a mistake'" in found
 
 
-def test_a_lesson_without_the_answer_is_a_sentence(folder):
-    lesson = folder / "lessons" / f"{LESSON}.py"
+def test_a_lesson_without_the_answer_is_a_sentence(class_folder):
+    lesson = class_folder / "lessons" / f"{LESSON}.py"
     lesson.write_text(lesson.read_text().replace("def count_tokens(", "def counted("))
-    use_class(folder)
-    (found,) = prove(folder / "hidden").problems
+    use_class(class_folder)
+    (found,) = prove(class_folder / "hidden").problems
     assert found.endswith(f"lessons/{LESSON}.py defines no count_tokens, which is the answer to an exercise")
 
 
-def test_two_mistakes_of_one_name_and_an_answer_that_is_refused_are_sentences(folder):
+def test_two_mistakes_of_one_name_and_an_answer_that_is_refused_are_sentences(class_folder):
     wrong = (
         '\n\n@count_tokens.misconception("Why?", "x")\ndef square_image(height, width, patch_size):\n    """Wrong."""\n'
     )
-    append(folder / "exercises" / "count_tokens.py", wrong + "    return 3\n")
-    lesson = folder / "lessons" / f"{LESSON}.py"
+    append_text(class_folder / "exercises" / "count_tokens.py", wrong + "    return 3\n")
+    lesson = class_folder / "lessons" / f"{LESSON}.py"
     lesson.write_text(lesson.read_text().replace("return (height // patch_size)", "return 1 + (height // patch_size)"))
-    use_class(folder)
-    found = "\n".join(prove(folder / "hidden").problems)
+    use_class(class_folder)
+    found = "\n".join(prove(class_folder / "hidden").problems)
     assert "2 known mistakes are called 'square image'" in found
     assert f"the check every_patch_is_one_token refuses the answer of lessons/{LESSON}.py" in found
 
@@ -295,16 +299,16 @@ def test_two_mistakes_of_one_name_and_an_answer_that_is_refused_are_sentences(fo
         ("good", None, "nothing", "is no exercise of the course"),
     ],
 )
-def test_a_skeleton_that_cannot_be_made(folder, name, lesson, variant_of, message):
-    before = sorted(folder.rglob("*"))
+def test_a_skeleton_that_cannot_be_made(class_folder, name, lesson, variant_of, message):
+    before = sorted(class_folder.rglob("*"))
     with pytest.raises(NewExerciseError, match=message):
-        new_exercise(folder, ROOT, name, lesson, variant_of)
-    assert sorted(folder.rglob("*")) == before
+        new_exercise(class_folder, ROOT, name, lesson, variant_of)
+    assert sorted(class_folder.rglob("*")) == before
 
 
-def test_an_exercise_goes_to_the_end_of_a_lesson_of_ours(folder):
-    new_exercise(folder, ROOT, "more", "01_patchify", None)
-    text = (folder / "lessons" / "01_patchify.py").read_text()
+def test_an_exercise_goes_to_the_end_of_a_lesson_of_ours(class_folder):
+    new_exercise(class_folder, ROOT, "more", "01_patchify", None)
+    text = (class_folder / "lessons" / "01_patchify.py").read_text()
     assert text.startswith((ROOT / "solutions" / "01_patchify.py").read_text().rstrip())
     assert text.endswith('check("more", more)\n')
 

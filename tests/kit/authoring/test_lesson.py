@@ -5,12 +5,12 @@ import pytest
 from exercise_kit.authoring.lesson import AuthoringError, Role, read_lesson
 
 
-def read(repository, text, name="01_double"):
+def read_lesson_text(repository, text, name="01_double"):
     return read_lesson(repository.root, repository.write(text, name))
 
 
-def test_every_cell_has_its_role_name_points_and_line(repository, good):
-    lesson = read(repository, good)
+def test_every_cell_has_its_role_name_points_and_line(repository, good_lesson_text):
+    lesson = read_lesson_text(repository, good_lesson_text)
     assert lesson.name == "01_double"
     found = [(cell.role, cell.name, cell.points, cell.tags) for cell in lesson.cells]
     assert found == [
@@ -22,7 +22,7 @@ def test_every_cell_has_its_role_name_points_and_line(repository, good):
         (Role.QUESTION, "why-two", 1.5, ()),
         (Role.CODE, "", None, ("experiment",)),
     ]
-    lines = good.splitlines()
+    lines = good_lesson_text.splitlines()
     assert all(lines[cell.line - 1].startswith("# %%") for cell in lesson.cells)
 
 
@@ -30,24 +30,26 @@ def test_every_cell_has_its_role_name_points_and_line(repository, good):
     "header", ['# %% question="why-two" points=1.5', '# %% [markdown] question="why-two" points=1.5']
 )
 @pytest.mark.parametrize("marker", ["# ### {} SOLUTION", "### {} SOLUTION"])
-def test_a_question_reads_alike_however_it_is_commented(repository, good, header, marker):
-    text = good.replace('# %% question="why-two" points=1.5', header)
+def test_a_question_reads_alike_however_it_is_commented(repository, good_lesson_text, header, marker):
+    text = good_lesson_text.replace('# %% question="why-two" points=1.5', header)
     for word in ("BEGIN", "END"):
         text = text.replace(f"# ### {word} SOLUTION", marker.format(word))
-    question = read(repository, text).of_role(Role.QUESTION)[0]
+    question = read_lesson_text(repository, text).of_role(Role.QUESTION)[0]
     assert question.source == (
         "Why two?\n\n### BEGIN SOLUTION\nA pair has two.\n\n**Rubric.** 1.5 points for the pair.\n### END SOLUTION"
     )
 
 
-def test_a_comment_that_looks_like_a_magic_stays_a_comment(repository, good):
-    cell = read(repository, good.replace("numbers = [1, 2, 3]", "# Why?\n# cat it\nnumbers = [1, 2, 3]")).cells[1]
+def test_a_comment_that_looks_like_a_magic_stays_a_comment(repository, good_lesson_text):
+    cell = read_lesson_text(
+        repository, good_lesson_text.replace("numbers = [1, 2, 3]", "# Why?\n# cat it\nnumbers = [1, 2, 3]")
+    ).cells[1]
     assert cell.source == "# Why?\n# cat it\nnumbers = [1, 2, 3]"
 
 
-def test_a_yaml_header_of_jupytext_is_no_cell(repository, good):
+def test_a_yaml_header_of_jupytext_is_no_cell(repository, good_lesson_text):
     header = "# ---\n# jupyter:\n#   jupytext: {}\n# ---\n\n"
-    lesson = read(repository, header + good)
+    lesson = read_lesson_text(repository, header + good_lesson_text)
     assert [cell.number for cell in lesson.cells] == list(range(1, 8))
     assert lesson.cells[0].line == 6
 
@@ -65,14 +67,14 @@ def test_a_yaml_header_of_jupytext_is_no_cell(repository, good):
     ],
     ids=["a wrong YAML header", "text before the first header", "a raw cell"],
 )
-def test_what_is_no_lesson_is_refused_with_its_place(repository, good, above, below, words):
+def test_what_is_no_lesson_is_refused_with_its_place(repository, good_lesson_text, above, below, words):
     with pytest.raises(AuthoringError, match=words):
-        read(repository, above + good + below)
+        read_lesson_text(repository, above + good_lesson_text + below)
 
 
 def test_a_file_without_cells_is_refused(repository):
     with pytest.raises(AuthoringError, match="no '# %%' header"):
-        read(repository, "print('hello')\n")
+        read_lesson_text(repository, "print('hello')\n")
 
 
 def test_a_file_that_is_not_utf8_is_refused(repository):

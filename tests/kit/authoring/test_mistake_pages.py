@@ -20,7 +20,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.run import check
-from tests.answers import known_mistake
+from tests.answers import find_known_mistake
 
 COLUMN = "patchify/column-order"
 
@@ -95,7 +95,7 @@ def test_a_mistake_that_is_not_the_course_s_own_has_no_page() -> None:
 
 
 def test_check_leads_to_the_page_and_a_bug_hunt_to_that_of_its_exercise(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = known_mistake("patchify", "column order")
+    wrong = find_known_mistake("patchify", "column order")
     address = f"{course().site}mistakes/patchify/column-order.html"
     for name in ("patchify", "fix_patchify"):
         report = check(name, *wrong.objects)

@@ -13,7 +13,7 @@ import pytest
 
 from exercise_kit.authoring.addresses import read_addresses
 from exercise_kit.authoring.notebook import FILE, FOLDED, HEIGHT, WIDTH, make_setup_source
-from tests.bare_python import bare_python, outside
+from tests.bare_python import isolate_environment, make_bare_python
 from tests.waiting import GIVE_UP
 
 ROOT = Path(__file__).parents[3]
@@ -45,13 +45,13 @@ subprocess.run = run
 """
 
 
-def run_setup(folder, prelude="", python=sys.executable):
+def run_setup_cell(folder, prelude="", python=sys.executable):
     """Return what the cell prints, how it ended, and what it prints to stderr."""
     finished = subprocess.run(
         [python, "-W", "ignore", "-c", RUN],
         input=json.dumps([prelude, make_setup_source(ADDRESS)]),
         cwd=folder,
-        env=outside(dict(os.environ)) | {"IPYTHONDIR": str(folder / ".ipython")},
+        env=isolate_environment(dict(os.environ)) | {"IPYTHONDIR": str(folder / ".ipython")},
         capture_output=True,
         text=True,
         check=True,
@@ -61,7 +61,7 @@ def run_setup(folder, prelude="", python=sys.executable):
     return "\n".join(shown).strip(), json.loads(outcome), finished.stderr
 
 
-def put_wheel(folder, name="vit_course-0.9.0-py3-none-any.whl", says="from the file"):
+def write_wheel(folder, name="vit_course-0.9.0-py3-none-any.whl", says="from the file"):
     """A wheel of the course that needs a package which is nowhere."""
     metadata = "Metadata-Version: 2.1\nName: vit-course\nVersion: 0.9.0\nRequires-Dist: nowhere-to-be-found>=1\n"
     with zipfile.ZipFile(folder / name, "w") as wheel:
@@ -75,12 +75,12 @@ def put_wheel(folder, name="vit_course-0.9.0-py3-none-any.whl", says="from the f
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory):
-    return bare_python(tmp_path_factory.mktemp("bare") / "env")
+def bare_interpreter(tmp_path_factory):
+    return make_bare_python(tmp_path_factory.mktemp("bare") / "env")
 
 
 def test_where_the_course_is_installed_the_cell_is_silent(tmp_path):
-    shown, outcome, errors = run_setup(tmp_path, NO_INSTALLER)
+    shown, outcome, errors = run_setup_cell(tmp_path, NO_INSTALLER)
     assert (shown, errors) == ("", "")
     assert outcome["done"]
     assert "check" in outcome["check"]
@@ -91,7 +91,7 @@ def test_in_a_clone_the_package_is_found_one_folder_up(tmp_path):
     package.mkdir()
     notebooks.mkdir()
     (package / "__init__.py").write_text("borrow = check = reset = 'from the clone'\n", encoding="utf-8")
-    shown, outcome, errors = run_setup(notebooks, FORGET + NO_INSTALLER)
+    shown, outcome, errors = run_setup_cell(notebooks, FORGET + NO_INSTALLER)
     assert (shown, errors) == ("", "")
     assert outcome == {"done": True, "check": "from the clone"}
 
@@ -104,10 +104,12 @@ def test_in_a_clone_the_package_is_found_one_folder_up(tmp_path):
     ],
     ids=["no network", "a file that cannot be installed"],
 )
-def test_what_cannot_be_installed_is_named_and_without_a_network_what_to_do(tmp_path, bare, content, said, end):
+def test_what_cannot_be_installed_is_named_and_without_a_network_what_to_do(
+    tmp_path, bare_interpreter, content, said, end
+):
     if content:
         (tmp_path / "vit_course-0.9.0-py3-none-any.whl").write_bytes(content)
-    shown, outcome, errors = run_setup(tmp_path, python=bare)
+    shown, outcome, errors = run_setup_cell(tmp_path, python=bare_interpreter)
     installing, _, shown = shown.partition("\n")
     assert installing == INSTALLING
     assert said in shown
@@ -121,17 +123,17 @@ def test_what_cannot_be_installed_is_named_and_without_a_network_what_to_do(tmp_
 def test_a_file_of_the_course_is_found_and_installed_without_a_network(tmp_path, place):
     folder = tmp_path / "my notebooks"
     folder.mkdir()
-    old, new = put_wheel(folder / place, "vit_course-0.10.0-py3-none-any.whl"), put_wheel(folder / place)
+    old, new = write_wheel(folder / place, "vit_course-0.10.0-py3-none-any.whl"), write_wheel(folder / place)
     old.write_bytes(b"older, and no wheel")
     os.utime(old, (0, 0))
-    shown, outcome, errors = run_setup(folder, python=bare_python(tmp_path / "env"))
+    shown, outcome, errors = run_setup_cell(folder, python=make_bare_python(tmp_path / "env"))
     assert (shown, errors) == (INSTALLING, "")
     assert outcome == {"done": True, "check": "from the file"}
     assert new.is_file()
 
 
 def test_on_colab_it_tells_how_work_is_kept(tmp_path):
-    shown, outcome, errors = run_setup(tmp_path, ON_COLAB)
+    shown, outcome, errors = run_setup_cell(tmp_path, ON_COLAB)
     assert [line.partition(":")[0] for line in shown.splitlines()] == [
         "Colab deletes its files when you leave. Keep this notebook",
         "To keep what keep(...) writes, too, mount your Drive",
@@ -142,7 +144,7 @@ def test_on_colab_it_tells_how_work_is_kept(tmp_path):
 
 def test_with_a_drive_that_is_mounted_nothing_is_asked_for(tmp_path):
     mounted = "import os\nisdir = os.path.isdir\nos.path.isdir = lambda path: 'MyDrive' in str(path) or isdir(path)\n"
-    shown, _, _ = run_setup(tmp_path, ON_COLAB + mounted)
+    shown, _, _ = run_setup_cell(tmp_path, ON_COLAB + mounted)
     assert shown == "Colab deletes its files when you leave. Keep this notebook: File > Save a copy in Drive."
 
 
@@ -159,7 +161,7 @@ def test_with_a_drive_that_is_mounted_nothing_is_asked_for(tmp_path):
     ids=["Python", "torch"],
 )
 def test_an_old_version_is_reported_in_words(tmp_path, prelude, begin, also):
-    shown, outcome, errors = run_setup(tmp_path, prelude)
+    shown, outcome, errors = run_setup_cell(tmp_path, prelude)
     assert shown.startswith(begin)
     assert also in shown
     assert "Traceback" not in shown

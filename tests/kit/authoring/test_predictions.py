@@ -19,7 +19,7 @@ REVEAL = 'reveal("sum", sum(numbers))\n'
 CODE = "numbers = [1, 2, 3]\n"
 
 
-def lesson(repository, good, predicted=PREDICT, revealed=REVEAL):
+def read_lesson_with_prediction(repository, good, predicted=PREDICT, revealed=REVEAL):
     text = good.replace(CODE, f"{CODE}\n# %%\n{predicted}\n# %%\n{revealed}")
     assert text != good
     return read_lesson(repository.root, repository.write(text))
@@ -48,8 +48,8 @@ def test_what_is_no_prediction_stays(source):
     assert without_guesses(source) == source
 
 
-def test_students_get_no_guess_and_solutions_keep_it(repository, good):
-    lesson(repository, good)
+def test_students_get_no_guess_and_solutions_keep_it(repository, good_lesson_text):
+    read_lesson_with_prediction(repository, good_lesson_text)
     build(repository.root)
     for folder, wanted in (("solutions", PREDICT), ("notebooks", PREDICT.replace("6", "..."))):
         notebook = nbformat.read(repository.root / folder / "01_double.ipynb", as_version=4)
@@ -72,21 +72,27 @@ def test_students_get_no_guess_and_solutions_keep_it(repository, good):
         ('predict("sum", "six", choices=6)', REVEAL, "one of its choices"),
     ],
 )
-def test_a_prediction_that_cannot_work_is_reported(repository, good, predicted, revealed, message):
-    problems = find_problems(lesson(repository, good, predicted, revealed), repository.root)
+def test_a_prediction_that_cannot_work_is_reported(repository, good_lesson_text, predicted, revealed, message):
+    problems = find_problems(
+        read_lesson_with_prediction(repository, good_lesson_text, predicted, revealed), repository.root
+    )
     assert len(problems) == 1
     assert message in str(problems[0])
 
 
-def test_a_good_prediction_is_no_problem(repository, good):
-    assert find_problems(lesson(repository, good), repository.root) == []
-    chosen = lesson(repository, good, 'predict("sum", "six", choices=("six", "seven"))')
+def test_a_good_prediction_is_no_problem(repository, good_lesson_text):
+    assert find_problems(read_lesson_with_prediction(repository, good_lesson_text), repository.root) == []
+    chosen = read_lesson_with_prediction(
+        repository, good_lesson_text, 'predict("sum", "six", choices=("six", "seven"))'
+    )
     assert find_problems(chosen, repository.root) == []
 
 
-def test_the_outline_has_titles_points_and_the_minutes_of_the_table(repository, good):
+def test_the_outline_has_titles_points_and_the_minutes_of_the_table(repository, good_lesson_text):
     table = "# | exercise | minutes | points |\n# |---|---|---|\n# | `double` | 10 | 3 |\n# | more | 1 to 5 | – |\n"
-    text = good.replace("# What a number", f"{table}#\n# What a number").replace("# # Doubling", "# # 01 · Doubling")
+    text = good_lesson_text.replace("# What a number", f"{table}#\n# What a number").replace(
+        "# # Doubling", "# # 01 · Doubling"
+    )
     home = repository.root / read_package_name() / "exercises"
     home.mkdir(parents=True)
     repository.write(text)
@@ -97,10 +103,10 @@ def test_the_outline_has_titles_points_and_the_minutes_of_the_table(repository, 
     }
 
 
-def test_the_outline_is_built_where_the_course_s_package_is(repository, good):
+def test_the_outline_is_built_where_the_course_s_package_is(repository, good_lesson_text):
     home = repository.root / read_package_name() / "exercises"
     home.mkdir(parents=True)
-    repository.write(good)
+    repository.write(good_lesson_text)
     assert {"outline.json", "stubs.json"} <= {path.name for path in build(repository.root, check=True).stale}
     build(repository.root)
     assert json.loads((home / "outline.json").read_text())["01_double"]["minutes"] == 0

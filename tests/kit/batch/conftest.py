@@ -24,7 +24,7 @@ def write_own_checks(folder):
 
 
 @pytest.fixture
-def place(tmp_path):
+def grading_place(tmp_path):
     """With hidden checks of its own, which a test may change."""
     checks = write_own_checks(tmp_path / "hidden")
     return Place(None, checks, b"secret", tmp_path / "results")

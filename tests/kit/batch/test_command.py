@@ -94,17 +94,17 @@ def test_a_folder_that_nobody_claimed_as_a_class_is_not_graded_as_one(tmp_path, 
     assert out.file.getvalue() == ""
 
 
-def done(student, *files, path="a.ipynb", flags=()):
+def make_done(student, *files, path="a.ipynb", flags=()):
     return Done(Result(path, student, "07_experiments", "graded", flags=flags), files=files)
 
 
 @pytest.mark.parametrize(
     ("handed_in", "flagged"),
     [
-        ([done("ada", "one"), done("ben", "other"), done("eve", "one")], [True, False, True]),
-        ([done("ada", "one", path="1.ipynb"), done("ada", "one", path="2.ipynb")], [False, False]),
-        ([done(None, "one", path="1.ipynb"), done(None, "one", path="2.ipynb")], [True, True]),
-        ([done("ada"), done("ben")], [False, False]),
+        ([make_done("ada", "one"), make_done("ben", "other"), make_done("eve", "one")], [True, False, True]),
+        ([make_done("ada", "one", path="1.ipynb"), make_done("ada", "one", path="2.ipynb")], [False, False]),
+        ([make_done(None, "one", path="1.ipynb"), make_done(None, "one", path="2.ipynb")], [True, True]),
+        ([make_done("ada"), make_done("ben")], [False, False]),
     ],
     ids=["of another student", "one's own, again", "nobody knows whose", "no file"],
 )
@@ -113,7 +113,7 @@ def test_who_hands_in_the_file_of_another_is_flagged(handed_in, flagged):
 
 
 def test_a_flag_is_added_to_the_others_and_what_is_no_submission_is_left_out():
-    results = _flag_same_files([done("ada", "one", flags=("timeout",)), Done(None), done("ben", "one")])
+    results = _flag_same_files([make_done("ada", "one", flags=("timeout",)), Done(None), make_done("ben", "one")])
     assert [each.flags for each in results] == [("timeout", "same-file"), ("same-file",)]
 
 

@@ -38,7 +38,7 @@ class Judge:
 
 
 @pytest.fixture
-def judge(monkeypatch):
+def stand_in_judge(monkeypatch):
     stand_in = Judge()
     monkeypatch.setattr(job._judge_pool, "provide_judge", lambda task: stand_in)
     monkeypatch.setattr(job._judge_pool, "warm_up", lambda task: None)
@@ -46,47 +46,47 @@ def judge(monkeypatch):
 
 
 @pytest.fixture
-def task(work, place):
-    return Task(FoundFile(work().write(), "ada", "01_patchify"), place)
+def task(work, grading_place):
+    return Task(FoundFile(work().write(), "ada", "01_patchify"), grading_place)
 
 
 WORTH = sum(POINTS["01_patchify"].values())
 ALL = ["patchify", "unpatchify", "PatchEmbedding", "conv_from_linear", "fix_patchify"]
 
 
-def test_what_was_graded_is_taken_over(judge, task):
+def test_what_was_graded_is_taken_over(stand_in_judge, task):
     first, again = grade_task(task), grade_task(task)
-    assert judge.judged == [ALL]
+    assert stand_in_judge.judged == [ALL]
     assert (first.from_cache, again.from_cache) == (False, True)
     assert again.result == first.result
     assert (first.result.score, first.result.max_score, first.result.student) == (WORTH / 2, WORTH, "ada")
 
 
-def test_fresh_grades_all_again(judge, task):
+def test_fresh_grades_all_again(stand_in_judge, task):
     grade_task(task)
     assert not grade_task(replace(task, fresh=True)).from_cache
-    assert judge.judged == [ALL, ALL]
+    assert stand_in_judge.judged == [ALL, ALL]
 
 
-def test_after_a_changed_check_only_its_exercise_is_graded_again(judge, task):
+def test_after_a_changed_check_only_its_exercise_is_graded_again(stand_in_judge, task):
     grade_task(task)
     check = task.place.checks / "test_unpatchify.py"
     check.write_text(check.read_text() + "\n# mended\n")
     done = grade_task(task)
-    assert judge.judged == [ALL, ["unpatchify"]]
+    assert stand_in_judge.judged == [ALL, ["unpatchify"]]
     assert [each.name for each in done.result.exercises] == ALL
     assert done.result.score == WORTH / 2
     assert grade_task(task).from_cache
 
 
-def test_one_exercise_alone_leaves_the_others_kept(judge, task):
+def test_one_exercise_alone_leaves_the_others_kept(stand_in_judge, task):
     grade_task(task)
     assert grade_task(replace(task, exercise="patchify")).from_cache
     assert [each.name for each in grade_task(replace(task, exercise="patchify")).result.exercises] == ["patchify"]
-    assert judge.judged == [ALL]
+    assert stand_in_judge.judged == [ALL]
 
 
-def test_the_same_work_of_two_students_is_graded_once_and_reported_of_each(judge, task, tmp_path):
+def test_the_same_work_of_two_students_is_graded_once_and_reported_of_each(stand_in_judge, task, tmp_path):
     grade_task(task)
     twin = tmp_path / "twin" / "01_patchify.ipynb"
     twin.parent.mkdir()
@@ -96,19 +96,19 @@ def test_the_same_work_of_two_students_is_graded_once_and_reported_of_each(judge
     assert (done.result.student, done.result.path) == ("ben", str(twin))
 
 
-def test_reasons_and_flags_of_reading_and_of_running_are_reported_together(judge, work, place):
-    judge.flags, judge.reason = ("timeout",), "the cell of patchify raised ValueError when it ran"
+def test_reasons_and_flags_of_reading_and_of_running_are_reported_together(stand_in_judge, work, grading_place):
+    stand_in_judge.flags, stand_in_judge.reason = ("timeout",), "the cell of patchify raised ValueError when it ran"
     mine = work().answer(unpatchify="")
     mine.cells.remove(mine.cell("check-patchify"))
-    task = Task(FoundFile(mine.write()), place)
+    task = Task(FoundFile(mine.write()), grading_place)
     for done in (grade_task(task), grade_task(task)):
-        assert done.result.reason == f"the cell of unpatchify is empty; {judge.reason}"
+        assert done.result.reason == f"the cell of unpatchify is empty; {stand_in_judge.reason}"
         assert done.result.flags == ("test-cell-deleted", "timeout")
 
 
-def test_the_files_beside_a_notebook_are_reported_whether_graded_or_taken_over(judge, work, place):
+def test_the_files_beside_a_notebook_are_reported_whether_graded_or_taken_over(stand_in_judge, work, grading_place):
     path = work("07_experiments").write()
-    task = Task(FoundFile(path), place)
+    task = Task(FoundFile(path), grading_place)
     assert grade_task(task).files == ()
     (path.parent / "vit_cifar.safetensors").write_bytes(b"weights")
     graded, kept = grade_task(task), grade_task(task)
@@ -117,7 +117,7 @@ def test_the_files_beside_a_notebook_are_reported_whether_graded_or_taken_over(j
     assert len(graded.files) == 1
 
 
-def test_an_edited_result_is_graded_again_and_reported(judge, task):
+def test_an_edited_result_is_graded_again_and_reported(stand_in_judge, task):
     first = grade_task(task).result
     (entry,) = task.place.results.iterdir()
     entry.write_text(entry.read_text().replace('"score": ', '"score": 120', 1))
@@ -130,18 +130,18 @@ def test_an_edited_result_is_graded_again_and_reported(judge, task):
     assert again.result.reason is None
 
 
-def test_an_error_of_ours_is_not_kept(judge, task):
-    judge.status = "error"
+def test_an_error_of_ours_is_not_kept(stand_in_judge, task):
+    stand_in_judge.status = "error"
     assert grade_task(task).result.status == "error"
-    judge.status = "graded"
+    stand_in_judge.status = "graded"
     assert grade_task(task).result.status == "graded"
 
 
 def test_a_judge_that_cannot_be_made_costs_a_named_error(task, monkeypatch):
-    def fail(*_):
+    def raise_runtime_error(*_):
         raise RuntimeError("no hidden checks")
 
-    monkeypatch.setattr(job._judge_pool, "provide_judge", fail)
+    monkeypatch.setattr(job._judge_pool, "provide_judge", raise_runtime_error)
     done = grade_task(task)
     assert (done.result.status, done.result.student) == ("error", "ada")
     assert done.result.reason == "the judge failed: RuntimeError: no hidden checks"
@@ -154,7 +154,7 @@ def test_broken_hidden_checks_are_named_with_their_line(task):
     assert "cannot be used until this is mended: test_mine.py:1: SyntaxError" in done.result.reason
 
 
-def test_where_nothing_can_be_kept_grading_goes_on_and_it_is_reported(judge, task):
+def test_where_nothing_can_be_kept_grading_goes_on_and_it_is_reported(stand_in_judge, task):
     task.place.results.write_text("a file in the way")
     done = grade_task(task)
     assert done.result.status == "graded"
@@ -162,7 +162,7 @@ def test_where_nothing_can_be_kept_grading_goes_on_and_it_is_reported(judge, tas
     assert done.result.reason == "its result could not be kept: File exists"
 
 
-def test_no_sandbox_is_reported_of_every_submission(judge, task, tmp_path):
+def test_no_sandbox_is_reported_of_every_submission(stand_in_judge, task, tmp_path):
     bad = tmp_path / "bad.ipynb"
     bad.write_text("{")
     for path in (task.handed_in.path, bad):
@@ -171,7 +171,7 @@ def test_no_sandbox_is_reported_of_every_submission(judge, task, tmp_path):
     assert not grade_task(task).from_cache, "a result without the sandbox does not stand for one with it"
 
 
-def test_a_file_that_is_no_submission_is_left_out(judge, task, tmp_path):
+def test_a_file_that_is_no_submission_is_left_out(stand_in_judge, task, tmp_path):
     helper = tmp_path / "helper.py"
     helper.write_text("x = 1")
     assert grade_task(replace(task, handed_in=FoundFile(helper))).result is None

@@ -39,45 +39,47 @@ def distributed():
     return pytest.importorskip("distributed", reason="dask is an extra")
 
 
-def made_up(request):
+def reply_as_worker(request):
     from distributed import get_worker
 
     worker, content = get_worker(), json.loads(request)
-    found = REPLIES[worker.name](content) if "submission" in content or REPLIES[worker.name] is refusing else {}
+    found = (
+        REPLIES[worker.name](content) if "submission" in content or REPLIES[worker.name] is reply_with_refusal else {}
+    )
     return json.dumps({"host": "there", **found}).encode()
 
 
-def grading(request):
+def reply_with_grade(request):
     score = ExerciseResult("patchify", 8.0, 8.0)
     return {"result": Result("", None, None, "graded", score=8.0, max_score=8.0, exercises=(score,)).to_store()}
 
 
-def refusing(request):
+def reply_with_refusal(request):
     return {"refused": "it has other hidden checks"}
 
 
-def failing(request):
+def reply_with_failure(request):
     return {"failed": "its process was stopped"}
 
 
-def without_disk(request):
+def reply_with_full_disk(request):
     return {"result": Result("", None, None, "error", "the judge failed: No space left on device").to_store()}
 
 
-def talking_nonsense(request):
+def reply_with_nonsense(request):
     return {"result": {"score": 3}}
 
 
-def hanging(request):
+def hang_then_grade(request):
     BLOCKED.set()
     GO_ON.wait(GIVE_UP)
-    return grading(request)
+    return reply_with_grade(request)
 
 
 @pytest.fixture
 def workers(monkeypatch, distributed):
     """A scheduler and two workers in this process."""
-    monkeypatch.setattr(cluster, "reply_to_request", made_up)
+    monkeypatch.setattr(cluster, "reply_to_request", reply_as_worker)
     monkeypatch.setattr(cluster, "LOOK", 0.02)
     BLOCKED.clear()
     GO_ON.clear()
@@ -92,7 +94,7 @@ def task(tmp_path):
     return Task(FoundFile(tmp_path / "ada" / "a.ipynb"), Place(None, HIDDEN, SECRET, tmp_path / "results"))
 
 
-def submission(number=0):
+def make_submission(number=0):
     part = Part("unpatchify", "def unpatchify(): ...")
     answer = ExerciseAnswer("patchify", 8.0, "x = 1", 0, "It is empty.", Reason.NOT_RUN, parts=(part,))
     cells = (CellSource(0, "x = 1"),)
@@ -108,13 +110,13 @@ def judge_all(workers, task, count=6):
             lambda: len(connected._workers) == 2 and not any(each.question for each in connected._workers.values())
         )
         with ThreadPoolExecutor(count) as threads:
-            return list(threads.map(lambda n: connected.judge(task, submission(n)), range(count))), reported
+            return list(threads.map(lambda n: connected.judge(task, make_submission(n)), range(count))), reported
     finally:
         connected.close()
 
 
 def test_a_worker_that_refuses_is_named_and_others_do_its_work(workers, task):
-    REPLIES.update({0: refusing, 1: grading})
+    REPLIES.update({0: reply_with_refusal, 1: reply_with_grade})
     results, reported = judge_all(workers, task)
     assert [each.score for each in results] == [8.0] * 6
     assert [(each.path, each.student) for each in results] == [("ada/a.ipynb", "ada")] * 6
@@ -124,14 +126,16 @@ def test_a_worker_that_refuses_is_named_and_others_do_its_work(workers, task):
 
 def test_where_all_refuse_nothing_is_graded(workers, task, monkeypatch):
     monkeypatch.setattr(cluster, "BEGINNING", 1)
-    REPLIES.update({0: refusing, 1: refusing})
+    REPLIES.update({0: reply_with_refusal, 1: reply_with_refusal})
     with pytest.raises(ClusterError, match="every worker there refused to grade"):
         judge_all(workers, task)
 
 
-@pytest.mark.parametrize("broken", [failing, without_disk, talking_nonsense], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "broken", [reply_with_failure, reply_with_full_disk, reply_with_nonsense], ids=lambda each: each.__name__
+)
 def test_a_worker_that_always_fails_costs_nobody_a_grade(workers, task, broken):
-    REPLIES.update({0: broken, 1: grading})
+    REPLIES.update({0: broken, 1: reply_with_grade})
     results, reported = judge_all(workers, task, 12)
     assert {(each.status, each.score) for each in results} == {("graded", 8.0)}
     assert len(reported) <= 1
@@ -139,7 +143,7 @@ def test_a_worker_that_always_fails_costs_nobody_a_grade(workers, task, broken):
 
 
 def test_a_submission_with_which_workers_fail_three_times_is_our_error(workers, task):
-    REPLIES.update({0: failing, 1: failing})
+    REPLIES.update({0: reply_with_failure, 1: reply_with_failure})
     (result,), _ = judge_all(workers, task, 1)
     assert result.status == "error"
     assert result.student == "ada"
@@ -147,22 +151,22 @@ def test_a_submission_with_which_workers_fail_three_times_is_our_error(workers, 
     assert "its process was stopped" in result.reason
 
 
-async def joining(address):
+async def start_new_worker(address):
     from distributed import Worker
 
     return await Worker(address, name="new", nthreads=1)
 
 
 def test_what_a_lost_worker_had_in_hand_goes_to_one_that_joins(workers, task):
-    REPLIES.update({0: hanging, 1: refusing, "new": grading})
+    REPLIES.update({0: hang_then_grade, 1: reply_with_refusal, "new": reply_with_grade})
     reported = []
     connected = Cluster(workers.scheduler_address, task, reported.append)
     with ThreadPoolExecutor(1) as threads:
-        found = threads.submit(connected.judge, task, submission())
+        found = threads.submit(connected.judge, task, make_submission())
         assert BLOCKED.wait(GIVE_UP)
         lost = workers.workers[0].address
         workers.sync(workers.workers[0].close, executor_wait=False, nanny=False)
-        joined = workers.sync(joining, workers.scheduler_address)
+        joined = workers.sync(start_new_worker, workers.scheduler_address)
         assert found.result(GIVE_UP).score == 8.0
     connected.close()
     workers.sync(joined.close)
@@ -170,30 +174,30 @@ def test_what_a_lost_worker_had_in_hand_goes_to_one_that_joins(workers, task):
 
 
 def test_a_worker_that_comes_after_one_that_refuses_is_waited_for(workers, task):
-    REPLIES.update({0: refusing, 1: refusing, "new": grading})
+    REPLIES.update({0: reply_with_refusal, 1: reply_with_refusal, "new": reply_with_grade})
     connected, looks = Cluster(workers.scheduler_address, task, lambda text: None), []
     update = connected._update_workers
     connected._update_workers = lambda present: (update(present), looks.append(len(present)))
     with ThreadPoolExecutor(1) as threads:
-        found = threads.submit(connected.judge, task, submission())
+        found = threads.submit(connected.judge, task, make_submission())
         wait_until(lambda: len(looks) > 4 and not any(each.question for each in connected._workers.values()))
-        joined = workers.sync(joining, workers.scheduler_address)
+        joined = workers.sync(start_new_worker, workers.scheduler_address)
         assert found.result(GIVE_UP).score == 8.0
     connected.close()
     workers.sync(joined.close)
 
 
 def test_a_scheduler_that_falls_silent_is_reported(workers, task, monkeypatch):
-    def silent(*_):
+    def raise_os_error(*_):
         raise OSError
 
     monkeypatch.setattr(cluster, "_read_connection_timeout", lambda: 0.1)
-    REPLIES.update({0: hanging, 1: hanging})
+    REPLIES.update({0: hang_then_grade, 1: hang_then_grade})
     connected = Cluster(workers.scheduler_address, task, lambda text: None)
     with ThreadPoolExecutor(1) as threads:
-        found = threads.submit(connected.judge, task, submission())
+        found = threads.submit(connected.judge, task, make_submission())
         assert BLOCKED.wait(GIVE_UP)
-        monkeypatch.setattr(cluster, "_query_scheduler", silent)
+        monkeypatch.setattr(cluster, "_query_scheduler", raise_os_error)
         with pytest.raises(ClusterError, match=r"does not answer any more\. What was graded is kept"):
             found.result(GIVE_UP)
     GO_ON.set()
@@ -207,13 +211,13 @@ def test_a_scheduler_of_another_version_is_refused(workers, task, monkeypatch):
 
 
 def test_a_request_tells_neither_the_secret_nor_whose_it_is(task):
-    request = make_request(task, submission())
+    request = make_request(task, make_submission())
     whose = b'"ada"', b"ada/", str(task.handed_in.path).encode()  # of letters alone, a key's hexadecimal digits may be
     assert not [word for word in (SECRET, SECRET.hex().encode(), *whose) if word in request]
     content = json.loads(request)
     received = cluster_worker._read_submission(content["submission"])
-    assert replace(received, path="ada/a.ipynb", student="ada", assignment="01_patchify") == submission()
-    assert bytes.fromhex(content["key"]) == submission().key(SECRET)
+    assert replace(received, path="ada/a.ipynb", student="ada", assignment="01_patchify") == make_submission()
+    assert bytes.fromhex(content["key"]) == make_submission().key(SECRET)
 
 
 def test_checks_are_found_in_the_clone_where_the_grader_s_folder_is_not_seen(task, tmp_path):
@@ -229,7 +233,7 @@ def test_checks_are_found_in_the_clone_where_the_grader_s_folder_is_not_seen(tas
 def test_other_checks_are_refused_by_name(task, tmp_path):
     own = Path(shutil.copytree(HIDDEN, tmp_path / "hidden"))
     (own / "test_patchify.py").write_text("", encoding="utf-8")
-    request = make_request(replace(task, place=replace(task.place, checks=own)), submission())
+    request = make_request(replace(task, place=replace(task.place, checks=own)), make_submission())
     shutil.rmtree(own)
     reply = json.loads(reply_to_request(request))
     assert reply["host"]
@@ -237,12 +241,12 @@ def test_other_checks_are_refused_by_name(task, tmp_path):
 
 
 def test_a_process_that_dies_is_a_failure(task, monkeypatch):
-    def dies(*_):
+    def raise_broken_executor(*_):
         raise BrokenExecutor
 
-    monkeypatch.setattr(cluster_worker.JobProcess, "call", dies)
+    monkeypatch.setattr(cluster_worker.JobProcess, "call", raise_broken_executor)
     assert (
-        json.loads(reply_to_request(make_request(task, submission())))["failed"]
+        json.loads(reply_to_request(make_request(task, make_submission())))["failed"]
         == "its process was stopped (BrokenExecutor)"
     )
 
@@ -290,11 +294,11 @@ def test_a_cluster_grades_as_this_machine_does(work, tmp_path, distributed):
     with Grader(there) as grader:
         again = next(iter(grader.run([FoundFile(right, "ada")])))
     assert [each.result.status for each in done] == ["graded", "rejected", "error"], done
-    assert without_seconds(done[0].result) == without_seconds(local) == without_seconds(again.result)
+    assert drop_seconds(done[0].result) == drop_seconds(local) == drop_seconds(again.result)
     assert again.from_cache
     assert not done[0].from_cache
     assert local.score == local.max_score > 0
 
 
-def without_seconds(result):
+def drop_seconds(result):
     return result.as_dict() | {"seconds": None}

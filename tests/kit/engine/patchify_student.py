@@ -14,17 +14,17 @@ from exercise_kit.engine.verdict import Failure
 INPUT = torch.arange(6.0).reshape(2, 3)
 
 
-def student(function: Callable[..., Any]) -> Student:
+def make_student(function: Callable[..., Any]) -> Student:
     return Student({"patchify": function})
 
 
-def failure(function: Callable[..., Any], *inputs: Any) -> Failure:
+def find_failure(function: Callable[..., Any], *inputs: Any) -> Failure:
     with pytest.raises(Failure) as caught:
-        student(function)(*(inputs or (INPUT, 2)))
+        make_student(function)(*(inputs or (INPUT, 2)))
     return caught.value
 
 
-def raises(error: BaseException | type[BaseException]) -> Callable[..., None]:
+def make_raising_patchify(error: BaseException | type[BaseException]) -> Callable[..., None]:
     def patchify(*_: object) -> None:
         raise error
 

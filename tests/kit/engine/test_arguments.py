@@ -82,11 +82,11 @@ class Cutter:
         return patchify(images, patch_size)
 
 
-def without_gradients() -> Callable[..., Tensor]:
+def wrap_in_no_grad() -> Callable[..., Tensor]:
     return torch.no_grad()(patchify)
 
 
-def by_torchscript() -> Callable[..., Tensor]:
+def compile_by_torchscript() -> Callable[..., Tensor]:
     def cut(images: Tensor, patch_size: int) -> Tensor:
         if images.size(2) % patch_size != 0 or images.size(3) % patch_size != 0:
             raise ValueError(str(images.size(2)) + " " + str(images.size(3)) + " " + str(patch_size))
@@ -107,8 +107,8 @@ def by_torchscript() -> Callable[..., Tensor]:
         lambda: Cutter(),
         lambda: Cutter().__call__,
         lambda: functools.lru_cache(functools.wraps(patchify)(lambda *inputs: patchify(*inputs))),
-        without_gradients,
-        by_torchscript,
+        wrap_in_no_grad,
+        compile_by_torchscript,
     ],
     ids=["lambda", "star", "partial", "object", "method", "decorated", "no_grad", "torchscript"],
 )
@@ -116,4 +116,4 @@ def test_whatever_can_be_called_is_called(make: Callable[[], Callable[..., Tenso
     report = check("patchify", make())
     failed = [each.name for each in report.results if each.verdict != Verdict.PASS]
     # "gradients get through", says the text
-    assert set(failed) == ({"every_pixel_gets_its_gradient"} if make is without_gradients else set()), str(report)
+    assert set(failed) == ({"every_pixel_gets_its_gradient"} if make is wrap_in_no_grad else set()), str(report)

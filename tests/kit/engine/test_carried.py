@@ -3,7 +3,7 @@
 import pytest
 
 from exercise_kit.engine import check
-from tests.answers import answer_cell, empty_cell
+from tests.answers import read_empty_cell, write_answer_cell
 
 LINEAR = """
 import torch
@@ -18,7 +18,7 @@ class PatchEmbedding(nn.Module):
     def forward(self, images):
         return self.projection(patchify(images, self.patch_size))
 """
-STRIPS, UNWRITTEN = answer_cell("patchify", "strips not squares"), empty_cell("patchify")
+STRIPS, UNWRITTEN = write_answer_cell("patchify", "strips not squares"), read_empty_cell("patchify")
 
 
 def run_cells(*sources):

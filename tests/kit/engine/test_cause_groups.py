@@ -14,15 +14,15 @@ from exercise_kit.engine.cause_groups import group_by_cause
 from exercise_kit.engine.rendering import render_html, render_text
 from exercise_kit.engine.verdict import Cause, CheckResult, Report, Verdict
 from exercise_kit.reasons import Reason
-from tests.answers import known_mistake
+from tests.answers import find_known_mistake
 from vit_course.patches import patchify
 
 ORDER = Cause("column order", "The tokens run down the columns.", "Which axis?", "01_a, B")
 FIRST_SCREEN = 14  # lines of text
-columns = known_mistake("patchify", "column order").objects[0]
+columns = find_known_mistake("patchify", "column order").objects[0]
 
 
-def line(name: str, verdict: Verdict = Verdict.FAIL, **fields: Any) -> CheckResult:
+def make_check_result(name: str, verdict: Verdict = Verdict.FAIL, **fields: Any) -> CheckResult:
     return CheckResult(name, f"{name.capitalize()}.", verdict, f"{name} is seen", **fields)
 
 
@@ -33,13 +33,13 @@ def in_place(images: Tensor, patch_size: int) -> Tensor:
 
 def test_causes_come_in_the_order_in_which_they_are_mended() -> None:
     results = [
-        line("difference"),
-        line("named", causes=(ORDER,)),
-        line("doubt", Verdict.UNDECIDED, reason=Reason.UNDECIDABLE),
-        line("shape", reason=Reason.SHAPE),
-        line("in place", reason=Reason.CHANGED),
-        line("error", leads=True, reason=Reason.RAISED),
-        line("right", Verdict.PASS),
+        make_check_result("difference"),
+        make_check_result("named", causes=(ORDER,)),
+        make_check_result("doubt", Verdict.UNDECIDED, reason=Reason.UNDECIDABLE),
+        make_check_result("shape", reason=Reason.SHAPE),
+        make_check_result("in place", reason=Reason.CHANGED),
+        make_check_result("error", leads=True, reason=Reason.RAISED),
+        make_check_result("right", Verdict.PASS),
     ]
     groups, passing = group_by_cause(results)
     assert [each.first.name for each in groups] == ["error", "in place", "shape", "named", "difference", "doubt"]
@@ -48,9 +48,9 @@ def test_causes_come_in_the_order_in_which_they_are_mended() -> None:
 
 def test_what_has_the_same_cause_or_waits_folds_and_so_does_what_waits_for_that() -> None:
     results = [
-        line("first", causes=(ORDER,)),
-        line("second", causes=(ORDER,), is_repeated=True, same_as="first"),
-        line("third", Verdict.UNDECIDED, reason=Reason.WAITS_FOR_CHECK, waits_for="second"),
+        make_check_result("first", causes=(ORDER,)),
+        make_check_result("second", causes=(ORDER,), is_repeated=True, same_as="first"),
+        make_check_result("third", Verdict.UNDECIDED, reason=Reason.WAITS_FOR_CHECK, waits_for="second"),
     ]
     ((group,), _) = group_by_cause(results)
     assert (group.first.name, [each.name for each in group.same]) == ("first", ["second"])
@@ -77,7 +77,12 @@ def test_a_named_mistake_is_one_entry_and_no_tick_stands_beside_it() -> None:
 
 
 def test_only_the_first_cause_is_open() -> None:
-    results = line("b"), line("a", causes=(ORDER,)), line("c", look="Why?"), line("d", Verdict.PASS)
+    results = (
+        make_check_result("b"),
+        make_check_result("a", causes=(ORDER,)),
+        make_check_result("c", look="Why?"),
+        make_check_result("d", Verdict.PASS),
+    )
     html = render_html(Report("double", results))
     before, _, after = html.partition("<details>")
     assert "A." in before
@@ -92,9 +97,13 @@ def test_an_input_changed_in_place_comes_before_what_follows_from_it() -> None:
 
 
 def test_what_passes_an_idle_answer_says_so() -> None:
-    results = line("a"), line("b", Verdict.PASS, guard=True)
+    results = make_check_result("a"), make_check_result("b", Verdict.PASS, guard=True)
     assert "✓ 1 check passes; it says little until the others pass" in render_text(Report("double", results))
-    results = line("a"), line("b", Verdict.PASS, guard=True), line("c", Verdict.PASS)
+    results = (
+        make_check_result("a"),
+        make_check_result("b", Verdict.PASS, guard=True),
+        make_check_result("c", Verdict.PASS),
+    )
     assert "✓ 2 checks pass\n" in render_text(Report("double", results)) + "\n"
 
 
@@ -108,7 +117,7 @@ def test_a_right_answer_reads_once_that_hidden_checks_ask_more() -> None:
 
 @pytest.mark.parametrize("points", [None, 3])
 def test_what_is_older_than_its_cell_has_no_green_heading(points: float | None) -> None:
-    passing = line("a", Verdict.PASS)
+    passing = make_check_result("a", Verdict.PASS)
     report = Report("double", (passing,), points, older="Line 2 of the last cell has a syntax error.")
     assert not report.passed
     assert render_text(report).startswith("double: what the cell holds now was not checked\n  Line 2 of the last cell")

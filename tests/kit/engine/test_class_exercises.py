@@ -13,7 +13,7 @@ from exercise_kit.engine.lesson_answers import load_right_objects
 from exercise_kit.engine.run import check
 from exercise_kit.hidden_checks.checks import gather_right_objects as references_of
 
-pytestmark = pytest.mark.usefixtures("no_class_afterward")
+pytestmark = pytest.mark.usefixtures("reset_class_in_use")
 LESSON = "20_own"
 CHECKS = """
 from exercise_kit.engine.exercise import Exercise
@@ -46,7 +46,7 @@ print(never_run)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def class_folder(tmp_path: Path) -> Path:
     for name in ("exercises", "lessons"):
         (tmp_path / name).mkdir()
     (tmp_path / "exercises" / "double.py").write_text(CHECKS.format(name="double"))
@@ -54,9 +54,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_they_stand_behind_those_of_the_course_while_the_class_is_served(folder):
+def test_they_stand_behind_those_of_the_course_while_the_class_is_served(class_folder):
     before = list(course().exercises)
-    use_class(folder)
+    use_class(class_folder)
     assert list(course().exercises) == [*before, "double"]
     assert LESSON in course().lessons
     assert check("double", lambda number: number * 2).passed
@@ -64,16 +64,16 @@ def test_they_stand_behind_those_of_the_course_while_the_class_is_served(folder)
     assert "double" not in course().exercises
 
 
-def test_an_answer_comes_out_of_the_lesson_and_no_other_line_of_it_is_run(folder):
-    use_class(folder)
+def test_an_answer_comes_out_of_the_lesson_and_no_other_line_of_it_is_run(class_folder):
+    use_class(class_folder)
     (double,) = course().references()["double"]
     assert double(4) == 8
 
 
-def test_a_name_that_the_course_has_too_stays_the_courses_for_its_own_exercises(folder):
+def test_a_name_that_the_course_has_too_stays_the_courses_for_its_own_exercises(class_folder):
     text = CHECKS.format(name="patchy").replace('"20_own")', '"20_own", objects=("patchify",))')
-    (folder / "exercises" / "patchy.py").write_text(text)
-    use_class(folder)
+    (class_folder / "exercises" / "patchy.py").write_text(text)
+    use_class(class_folder)
     assert references_of("patchy").patchify(None) == "the class's own"
     assert references_of("patchify").patchify.__module__ == "vit_course.patches"
 
@@ -103,10 +103,10 @@ def test_parts_that_somebody_has_kept_are_in_no_answer(tmp_path, monkeypatch):
     ],
     ids=["name", "syntax", "exit", "no exercise", "lesson", "no check", "clash"],
 )
-def test_a_file_that_cannot_be_used_is_a_sentence_and_spoils_no_other(folder, file, text, message):
-    (folder / "exercises" / "third.py").write_text(CHECKS.format(name="third"))
-    (folder / "exercises" / f"{file}.py").write_text(text)
-    use_class(folder)
+def test_a_file_that_cannot_be_used_is_a_sentence_and_spoils_no_other(class_folder, file, text, message):
+    (class_folder / "exercises" / "third.py").write_text(CHECKS.format(name="third"))
+    (class_folder / "exercises" / f"{file}.py").write_text(text)
+    use_class(class_folder)
     own = course().own
     assert list(own.problems) == [file]
     (words,) = own.problems.values()
@@ -118,30 +118,30 @@ def test_a_file_that_cannot_be_used_is_a_sentence_and_spoils_no_other(folder, fi
         assert "cannot be checked until its author has repaired it" in str(check("double", abs))
 
 
-def test_a_lesson_without_the_answer_is_a_sentence(folder):
-    (folder / "exercises" / "third.py").write_text(CHECKS.format(name="third"))
-    use_class(folder)
+def test_a_lesson_without_the_answer_is_a_sentence(class_folder):
+    (class_folder / "exercises" / "third.py").write_text(CHECKS.format(name="third"))
+    use_class(class_folder)
     assert course().own.problems_of_answers["third"].endswith("defines no third, which is the answer to an exercise")
     assert "third" not in course().references()
 
 
-def test_a_variant_adds_to_itself_alone_and_keeps_what_is_forbidden(folder):
+def test_a_variant_adds_to_itself_alone_and_keeps_what_is_forbidden(class_folder):
     patchify = course().exercises["patchify"]
     known = len(patchify.checks)
-    (folder / "exercises" / "tiles.py").write_text(
+    (class_folder / "exercises" / "tiles.py").write_text(
         "from vit_course.exercises.l01_patchify.patchify.claims import patchify as original\n"
         "tiles = original.variant('tiles', '20_own')\n"
         "@tiles.check\ndef more(student, probe):\n    '''More.'''\n"
     )
-    use_class(folder)
+    use_class(class_folder)
     tiles = course().exercises["tiles"]
     assert (len(tiles.checks), len(patchify.checks)) == (known + 1, known)
     assert tiles.objects == ("patchify",)
     assert course().rules.get("tiles") == course().rules.get("patchify")
 
 
-def test_its_stats_change_with_exercises_and_lessons_and_a_class_without_has_none(folder, tmp_path):
-    before = find_class_files(folder)
-    (folder / "lessons" / f"{LESSON}.py").write_text(TEXT + "\n")
-    assert find_class_files(folder) != before
+def test_its_stats_change_with_exercises_and_lessons_and_a_class_without_has_none(class_folder, tmp_path):
+    before = find_class_files(class_folder)
+    (class_folder / "lessons" / f"{LESSON}.py").write_text(TEXT + "\n")
+    assert find_class_files(class_folder) != before
     assert find_class_files(tmp_path / "nowhere").digest == ""

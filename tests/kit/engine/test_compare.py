@@ -15,11 +15,11 @@ from exercise_kit.engine.verdict import Failure
 AXES = ("image", "token", "feature")
 
 
-def numbers(*size: int, seed: int = 0) -> Tensor:
+def make_numbers(*size: int, seed: int = 0) -> Tensor:
     return torch.randn(*size, generator=torch.Generator().manual_seed(seed))
 
 
-def failure(actual: object, expected: Tensor, **options: object) -> Failure:
+def find_failure(actual: object, expected: Tensor, **options: object) -> Failure:
     with pytest.raises(Failure) as caught:
         expect_equal(actual, expected, "patchify", AXES, **options)  # type: ignore[arg-type]
     assert caught.value.seen.startswith("patchify")
@@ -27,7 +27,7 @@ def failure(actual: object, expected: Tensor, **options: object) -> Failure:
 
 
 def test_equal_tensors_pass() -> None:
-    right = numbers(2, 3, 4)
+    right = make_numbers(2, 3, 4)
     for same in (right, right.clone().requires_grad_(), right + 1e-6, right.mT.contiguous().mT, right.neg().neg()):
         expect_equal(same, right, "patchify")
     expect_equal(torch.tensor([-0.0, 1.0]), torch.tensor([0.0, 1.0]), "patchify")
@@ -42,7 +42,7 @@ def test_equal_tensors_pass() -> None:
     [
         (None, "is None", "return"),
         ([[1.0, 2.0]], "is a list of 1 element", "return"),
-        ((numbers(2), numbers(2)), "is a tuple of 2 elements", "return"),
+        ((make_numbers(2), make_numbers(2)), "is a tuple of 2 elements", "return"),
         (3.5, "is the float `3.5`", "return"),
         ("tokens", "is the text `'tokens'`", "return"),
         (np.zeros(3), "is a NumPy array", "return"),
@@ -56,7 +56,7 @@ def test_equal_tensors_pass() -> None:
     ids=lambda value: re.sub(r"\W+", " ", value) if isinstance(value, str) else "",
 )
 def test_what_is_no_tensor_is_reported_by_its_kind(answer: object, seen: str, look: str) -> None:
-    found = failure(answer, numbers(2, 3, 4))
+    found = find_failure(answer, make_numbers(2, 3, 4))
     assert found.seen == f"patchify {seen}"
     assert found.expected == "a tensor of shape (2, 3, 4)"
     assert look in found.look
@@ -74,38 +74,38 @@ def test_what_is_no_tensor_is_reported_by_its_kind(answer: object, seen: str, lo
 )
 def test_a_wrong_shape_says_both(size: tuple[int, ...], wanted: tuple[int, ...], expected: str) -> None:
     with pytest.raises(Failure) as caught:
-        expect_tensor(numbers(*size), wanted, "patchify")
+        expect_tensor(make_numbers(*size), wanted, "patchify")
     assert caught.value.seen == f"patchify has the shape {format_shape(size)}"
     assert caught.value.expected == expected
 
 
 def test_a_single_number_is_called_one() -> None:
-    assert failure(torch.tensor(2.0), numbers(3)).seen == "patchify has the shape (), a single number"
-    found = failure(torch.tensor(2.0), torch.tensor(3.5))
+    assert find_failure(torch.tensor(2.0), make_numbers(3)).seen == "patchify has the shape (), a single number"
+    found = find_failure(torch.tensor(2.0), torch.tensor(3.5))
     assert found.seen == "patchify has the shape (), as expected, but its value is 2"
     assert found.expected == "3.5"
-    assert failure(None, torch.tensor(3.5)).expected == "a tensor of shape (), a single number"
+    assert find_failure(None, torch.tensor(3.5)).expected == "a tensor of shape (), a single number"
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn])
 def test_a_wrong_dtype_says_both(dtype: torch.dtype) -> None:
-    found = failure(numbers(2, 3).to(dtype), numbers(2, 3))
+    found = find_failure(make_numbers(2, 3).to(dtype), make_numbers(2, 3))
     assert found.seen == f"patchify has dtype {str(dtype).removeprefix('torch.')}"
     assert found.expected == "float32, the dtype of the input"
 
 
 def test_integers_and_bools_are_compared_exactly() -> None:
-    assert failure(torch.tensor([1, 3]), torch.tensor([1, 2])).expected == "2 there"
-    found = failure(torch.tensor([True, True, False]), torch.tensor([True, False, False]))
+    assert find_failure(torch.tensor([1, 3]), torch.tensor([1, 2])).expected == "2 there"
+    found = find_failure(torch.tensor([True, True, False]), torch.tensor([True, False, False]))
     assert (found.seen.endswith("the first is at index [1]: True"), found.expected) == (True, "False there")
-    assert failure(torch.tensor([1.0, 0.0]), torch.tensor([True, False])).expected == "bool"
+    assert find_failure(torch.tensor([1.0, 0.0]), torch.tensor([True, False])).expected == "bool"
     assert not are_close(torch.tensor([1.7]), torch.tensor([1]))
     assert not are_close(torch.tensor([2]), torch.tensor([True]))
     assert not are_close(torch.tensor([2**53 + 1]), torch.tensor([2**53]))
 
 
 def test_a_wrong_device_says_both() -> None:
-    found = failure(torch.empty(2, 3, device="meta"), numbers(2, 3))
+    found = find_failure(torch.empty(2, 3, device="meta"), make_numbers(2, 3))
     assert (found.seen, found.expected) == ("patchify lies on meta", "cpu, where the input lies")
 
 
@@ -114,7 +114,7 @@ def test_nothing_but_zeros_says_that_nobody_wrote() -> None:
         return "token 0 is the pixel of image 0", "another"
 
     for zeros in (torch.zeros(2, 3, 4), torch.zeros(2, 3, 4) * -1.0):
-        found = failure(zeros, numbers(2, 3, 4), describe=describe, look="Which axis is fastest?")
+        found = find_failure(zeros, make_numbers(2, 3, 4), describe=describe, look="Which axis is fastest?")
         assert "every value is 0" in found.seen
         assert found.look.endswith("?")
         assert "run" in found.look
@@ -127,13 +127,13 @@ def test_numbers_that_are_none_come_before_all_else(number: float, kind: str) ->
     def describe(actual: Tensor, _: Tensor) -> tuple[str, str]:
         return f"pixel {int(actual.sum())}", "another"  # int(nan) raises
 
-    wrong = numbers(2, 3, 4)
+    wrong = make_numbers(2, 3, 4)
     wrong[0, 1, 2] = number
-    found = failure(wrong, numbers(2, 3, 4), describe=describe)
+    found = find_failure(wrong, make_numbers(2, 3, 4), describe=describe)
     assert f"1 of its 24 values is {kind}" in found.seen
     assert found.look
     wrong[:, 1:] = number
-    assert f"67 % of its values are {kind}" in failure(wrong, numbers(2, 3, 4)).seen
+    assert f"67 % of its values are {kind}" in find_failure(wrong, make_numbers(2, 3, 4)).seen
 
 
 @pytest.mark.parametrize(
@@ -147,14 +147,16 @@ def test_numbers_that_are_none_come_before_all_else(number: float, kind: str) ->
         (lambda x: torch.full_like(x, 0.5), "every value is 0.5", "values that differ from each other"),
         (lambda x: x.flip(2), "the right values stand in other places; the first is at image 0, token 0, feature 0",
          "there"),
-        (lambda x: torch.cat([x[:1], numbers(1, 3, 4, seed=1)]), "50 % of its values differ, only in image 1", "there"),
-        (lambda x: torch.cat([x[:, :1], numbers(2, 2, 4, seed=1)], 1), "everywhere but in token 0; the first is at "
-         "image 0, token 1, feature 0", "there"),
+        (lambda x: torch.cat([x[:1], make_numbers(1, 3, 4, seed=1)]), "50 % of its values differ, only in image 1",
+         "there"),
+        (lambda x: torch.cat([x[:, :1], make_numbers(2, 2, 4, seed=1)], 1),
+         "everywhere but in token 0; the first is at image 0, "
+         "token 1, feature 0", "there"),
     ],
 )  # fmt: skip
 def test_a_pattern_is_reported_in_one_sentence(wrong: object, seen: str, expected: str) -> None:
-    right = numbers(2, 3, 4)
-    found = failure(wrong(right), right)  # type: ignore[operator]
+    right = make_numbers(2, 3, 4)
+    found = find_failure(wrong(right), right)  # type: ignore[operator]
     assert seen in found.seen
     assert found.expected.endswith(expected)
 
@@ -173,31 +175,34 @@ def test_a_pattern_is_reported_in_one_sentence(wrong: object, seen: str, expecte
 def test_two_numbers_have_as_few_digits_as_distinguish_them(
     here: float, there: float, seen: str, expected: str
 ) -> None:
-    right = numbers(1, 2, 4).double()
+    right = make_numbers(1, 2, 4).double()
     wrong = right.clone()
     wrong[0, 1, 2], right[0, 1, 2] = here, there
-    found = failure(wrong, right)
+    found = find_failure(wrong, right)
     assert found.seen.endswith(f"1 of its 8 values differs, only in token 1; the first is at image 0, token 1, "
                               f"feature 2: {seen}")  # fmt: skip
     assert found.expected == expected
 
 
 def test_rounding_in_float64_shows_its_digits() -> None:
-    right = numbers(1, 2, 4).double()
-    found = failure(right * (1 + 1e-6 * torch.arange(8).reshape(1, 2, 4)), right)
+    right = make_numbers(1, 2, 4).double()
+    found = find_failure(right * (1 + 1e-6 * torch.arange(8).reshape(1, 2, 4)), right)
     here, there = re.search(r": (\S+)$", found.seen)[1], found.expected.removesuffix(" there")
     assert here != there
 
 
 def test_the_checks_own_words_come_first_where_it_has_any() -> None:
-    right = numbers(2, 3, 4)
+    right = make_numbers(2, 3, 4)
     wrong = right.flip(1)
-    assert "token 0 is token 2" in failure(wrong, right, describe=lambda *_: ("token 0 is token 2", "token 0")).seen
-    assert "other places" in failure(wrong, right, describe=lambda *_: None).seen
-    assert "other places" in failure(wrong, right, describe=lambda actual, _: actual[[9]]).seen
+    assert (
+        "token 0 is token 2" in find_failure(wrong, right, describe=lambda *_: ("token 0 is token 2", "token 0")).seen
+    )
+    assert "other places" in find_failure(wrong, right, describe=lambda *_: None).seen
+    assert "other places" in find_failure(wrong, right, describe=lambda actual, _: actual[[9]]).seen
     counted = torch.arange(24.0).reshape(2, 3, 4)  # whose rows in other places are off by one number each
     assert (
-        "token 0 is token 2" in failure(counted.flip(1), counted, describe=lambda *_: ("token 0 is token 2", "")).seen
+        "token 0 is token 2"
+        in find_failure(counted.flip(1), counted, describe=lambda *_: ("token 0 is token 2", "")).seen
     )
 
 
@@ -205,49 +210,49 @@ def test_words_of_a_check_get_numbers_without_a_graph() -> None:
     def describe(actual: Tensor, expected: Tensor) -> tuple[str, str]:
         return f"it starts with {actual.numpy()[0, 0, 0]}", f"{expected.numpy()[0, 0, 0]}"
 
-    found = failure(numbers(2, 3, 4, seed=1).requires_grad_(), numbers(2, 3, 4), describe=describe)
+    found = find_failure(make_numbers(2, 3, 4, seed=1).requires_grad_(), make_numbers(2, 3, 4), describe=describe)
     assert "it starts with" in found.seen
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_may_round(dtype: torch.dtype) -> None:
-    right = numbers(2, 3, 4).to(dtype)
+    right = make_numbers(2, 3, 4).to(dtype)
     assert are_close(right * 1.005, right)
     assert not are_close(right * 1.5, right)
 
 
-def shares(*shape: int) -> Tensor:
-    return numbers(*shape).abs().softmax(-1)
+def make_attention_weights(*shape: int) -> Tensor:
+    return make_numbers(*shape).abs().softmax(-1)
 
 
 def test_rows_that_should_sum_to_one_are_named() -> None:
-    right = shares(2, 3, 4)
-    found = failure(right * torch.tensor([0.5, 2.0, 3.0])[:, None], right)
+    right = make_attention_weights(2, 3, 4)
+    found = find_failure(right * torch.tensor([0.5, 2.0, 3.0])[:, None], right)
     assert found.seen.endswith("none of its rows sums to 1; the first, at image 0, token 0, sums to 0.5")
     assert found.expected == "1 for every row"
     wrong = right.clone()
     wrong[1, 2] = torch.tensor([0.5, 0.5, 0.5, 0.25])
-    found = failure(wrong, right)
+    found = find_failure(wrong, right)
     assert found.seen.endswith("1 of its 6 rows does not sum to 1; the first, at image 1, token 2, sums to 1.75")
 
 
 def test_the_axis_that_does_sum_to_one_is_named() -> None:
-    right = shares(2, 3, 4)
-    wrong = numbers(2, 3, 4, seed=1).softmax(1)
-    seen = failure(wrong, right).seen
+    right = make_attention_weights(2, 3, 4)
+    wrong = make_numbers(2, 3, 4, seed=1).softmax(1)
+    seen = find_failure(wrong, right).seen
     assert "none of its rows sums to 1; they do along the axis of the token; the first, at image 0" in seen
 
 
 def test_rows_that_never_summed_to_one_are_not_evaluated_to() -> None:
-    assert "sum to 1" not in failure(numbers(2, 3, 4, seed=1), numbers(2, 3, 4)).seen
-    assert "sum to 1" not in failure(shares(2, 3, 4).flip(1), shares(2, 3, 4)).seen
+    assert "sum to 1" not in find_failure(make_numbers(2, 3, 4, seed=1), make_numbers(2, 3, 4)).seen
+    assert "sum to 1" not in find_failure(make_attention_weights(2, 3, 4).flip(1), make_attention_weights(2, 3, 4)).seen
 
 
 def test_the_first_number_that_is_none_has_a_place() -> None:
-    wrong = numbers(2, 3, 4)
+    wrong = make_numbers(2, 3, 4)
     wrong[0, 1, 2] = float("nan")
-    assert failure(wrong, numbers(2, 3, 4)).seen.endswith("the first is at image 0, token 1, feature 2")
+    assert find_failure(wrong, make_numbers(2, 3, 4)).seen.endswith("the first is at image 0, token 1, feature 2")
 
 
 def test_a_value_without_a_question_of_its_own_gets_one() -> None:
-    assert failure(numbers(2, 3, 4, seed=1), numbers(2, 3, 4)).look.endswith("?")
+    assert find_failure(make_numbers(2, 3, 4, seed=1), make_numbers(2, 3, 4)).look.endswith("?")

@@ -24,7 +24,7 @@ from exercise_kit.reasons import Reason
 CALLS: list[str] = []
 
 
-def scale_exercise() -> Exercise:
+def make_scale_exercise() -> Exercise:
     """``scale(x)`` should give 2 * x; four known mistakes, of which two agree on positive numbers."""
     exercise = Exercise("scale", "00_start")
 
@@ -70,17 +70,17 @@ def scale_exercise() -> Exercise:
     return exercise
 
 
-def names(results: tuple[CheckResult, ...]) -> list[tuple[str, ...]]:
+def list_cause_names(results: tuple[CheckResult, ...]) -> list[tuple[str, ...]]:
     return [tuple(cause.name for cause in each.causes) for each in results]
 
 
 def name_mistakes(function: Callable[[Tensor], object]) -> list[tuple[str, ...]]:
-    return names(run_checks(scale_exercise(), {"scale": function}))
+    return list_cause_names(run_checks(make_scale_exercise(), {"scale": function}))
 
 
 @pytest.mark.parametrize("number", range(4))
 def test_every_mistake_is_named_alone(number: int) -> None:
-    wrong = scale_exercise().misconceptions[number]
+    wrong = make_scale_exercise().misconceptions[number]
     found = name_mistakes(wrong.objects[0])
     assert found[1] == (wrong.name,)  # the check that tells all four apart
     assert set(found) <= {(wrong.name,), ()}
@@ -93,10 +93,10 @@ def test_the_other_checks_decide_between_two_that_match() -> None:
 
 
 def test_both_are_named_where_nothing_decides() -> None:
-    exercise = scale_exercise()
+    exercise = make_scale_exercise()
     exercise.checks = exercise.checks[:1]
     results = run_checks(exercise, {"scale": lambda x: 3 * x})
-    assert names(results) == [("tripled", "absolute tripled")]
+    assert list_cause_names(results) == [("tripled", "absolute tripled")]
     assert results[0].misconception is None
     assert "they give the same numbers" in results[0].message
 
@@ -121,9 +121,9 @@ def test_a_mistake_that_nobody_knows_has_no_name(wrong: Callable[[Tensor], objec
 
 @pytest.mark.parametrize("right", [lambda x: 2 * x, lambda x: x + x, lambda x: (2 * x.double()).float()])
 def test_a_right_answer_is_no_mistake(right: Callable[[Tensor], Tensor]) -> None:
-    results = run_checks(scale_exercise(), {"scale": right})
+    results = run_checks(make_scale_exercise(), {"scale": right})
     assert {str(each.verdict) for each in results} == {"pass"}
-    assert set(names(results)) == {()}
+    assert set(list_cause_names(results)) == {()}
 
 
 def test_a_mistake_explains_only_what_it_fails_itself() -> None:
@@ -134,14 +134,14 @@ def test_a_mistake_explains_only_what_it_fails_itself() -> None:
         x.zero_()
         return tripled
 
-    results = run_checks(scale_exercise(), {"scale": spoils})
+    results = run_checks(make_scale_exercise(), {"scale": spoils})
     assert results[2].seen == "scale changed its input"
-    assert names(results) == [("tripled",), ("tripled",), ()]
+    assert list_cause_names(results) == [("tripled",), ("tripled",), ()]
 
 
-def with_refusals() -> Exercise:
+def make_exercise_with_refusals() -> Exercise:
     """The exercise, which also asks for an error; none of its mistakes raises it."""
-    exercise = scale_exercise()
+    exercise = make_scale_exercise()
 
     @exercise.check(guard=True)
     def no_rows_are_refused(student: Student, probe: Probe) -> None:
@@ -154,20 +154,20 @@ def with_refusals() -> Exercise:
 
 
 def test_a_missing_error_is_no_part_of_a_mistake_about_numbers() -> None:
-    results = run_checks(with_refusals(), {"scale": lambda x: 3 * x})
+    results = run_checks(make_exercise_with_refusals(), {"scale": lambda x: 3 * x})
     assert str(results[3].verdict) == "fail"
-    assert names(results) == [("tripled",), ("tripled",), (), ()]
+    assert list_cause_names(results) == [("tripled",), ("tripled",), (), ()]
 
 
 def test_a_mistake_that_is_a_missing_error_is_named() -> None:
-    exercise = with_refusals()
+    exercise = make_exercise_with_refusals()
 
     @exercise.misconception("Rows?", "00_start, Scale")
     def no_rows_accepted(x: Tensor) -> Tensor:
         """A table without a row is taken."""
         return 2 * x
 
-    assert names(run_checks(exercise, {"scale": lambda x: x + x})) == [(), (), (), ("no rows accepted",)]
+    assert list_cause_names(run_checks(exercise, {"scale": lambda x: x + x})) == [(), (), (), ("no rows accepted",)]
 
 
 def test_no_name_contradicts_a_check_that_passes() -> None:
@@ -176,14 +176,19 @@ def test_no_name_contradicts_a_check_that_passes() -> None:
 
 
 def test_a_mistake_is_named_though_the_student_passes_a_guard_that_it_fails() -> None:
-    exercise = with_refusals()
+    exercise = make_exercise_with_refusals()
 
     def tripled_but_careful(x: Tensor) -> Tensor:
         if not len(x):
             raise ValueError("no rows")
         return 3 * x
 
-    assert names(run_checks(exercise, {"scale": tripled_but_careful})) == [("tripled",), ("tripled",), (), ()]
+    assert list_cause_names(run_checks(exercise, {"scale": tripled_but_careful})) == [
+        ("tripled",),
+        ("tripled",),
+        (),
+        (),
+    ]
 
 
 def test_an_exception_alone_needs_every_check_to_agree() -> None:
@@ -195,7 +200,7 @@ def test_an_exception_alone_needs_every_check_to_agree() -> None:
 
 def test_a_mistake_that_most_checks_belie_is_not_named() -> None:
     """Zeros match *absolute value less itself* where that gives zeros, and nowhere else."""
-    exercise = scale_exercise()
+    exercise = make_scale_exercise()
 
     @exercise.misconception("Itself?", "00_start, Scale")
     def absolute_value_less_itself(x: Tensor) -> Tensor:
@@ -203,34 +208,34 @@ def test_a_mistake_that_most_checks_belie_is_not_named() -> None:
         return x.abs() - x
 
     named = ("absolute value less itself",)
-    assert names(run_checks(exercise, {"scale": lambda x: x.abs() - x})) == [named, named, ()]
-    assert set(names(run_checks(exercise, {"scale": torch.zeros_like}))) == {()}
+    assert list_cause_names(run_checks(exercise, {"scale": lambda x: x.abs() - x})) == [named, named, ()]
+    assert set(list_cause_names(run_checks(exercise, {"scale": torch.zeros_like}))) == {()}
 
 
 def test_what_a_mistake_gives_is_computed_once() -> None:
-    exercise = scale_exercise()
+    exercise = make_scale_exercise()
     CALLS.clear()
     for _ in range(3):
         run_checks(exercise, {"scale": lambda x: 5 * x})
     assert len(CALLS) == 1  # in one of the two checks that failed: after that it cannot explain most of them
     for _ in range(2):
-        assert names(run_checks(exercise, {"scale": lambda x: 3 * x}))[0] == ("tripled",)
+        assert list_cause_names(run_checks(exercise, {"scale": lambda x: 3 * x}))[0] == ("tripled",)
     assert len(CALLS) == 3  # and in the other two: in the one that such a student passes it must not fail
 
 
 def test_two_exercises_do_not_share_what_they_remember() -> None:
     for _ in range(2):
         assert name_mistakes(lambda x: 3 * x)[0] == ("tripled",)
-    other = scale_exercise()
+    other = make_scale_exercise()
     other.misconceptions = other.misconceptions[1:]
-    assert set(names(run_checks(other, {"scale": lambda x: 3 * x}))) == {()}
+    assert set(list_cause_names(run_checks(other, {"scale": lambda x: 3 * x}))) == {()}
 
 
 def test_settings_at_the_first_diagnosis_are_not_remembered() -> None:
     def noisy(x: Tensor) -> Tensor:
         return 2 * x + torch.randn(x.shape)
 
-    exercise = scale_exercise()
+    exercise = make_scale_exercise()
     torch.manual_seed(11)
     torch.set_default_dtype(torch.float64)
     try:
@@ -238,12 +243,12 @@ def test_settings_at_the_first_diagnosis_are_not_remembered() -> None:
     finally:
         torch.set_default_dtype(torch.float32)
     torch.manual_seed(12)
-    assert names(first)[:2] == [("noise added",), ("noise added",)]
+    assert list_cause_names(first)[:2] == [("noise added",), ("noise added",)]
     assert run_checks(exercise, {"scale": noisy}) == first
 
 
 def test_an_odd_mistake_does_not_stop_the_diagnosis() -> None:
-    exercise = scale_exercise()
+    exercise = make_scale_exercise()
 
     @exercise.check
     def it_has_a_row(student: Student, probe: Probe) -> None:
@@ -256,12 +261,12 @@ def test_an_odd_mistake_does_not_stop_the_diagnosis() -> None:
         """Not a number, over which the check stumbles."""
         return x / 0 * 0
 
-    assert names(run_checks(exercise, {"scale": lambda x: x / 0 * 0}))[3] == ("not a number",)
-    assert names(run_checks(exercise, {"scale": lambda x: 2 * x}))[3] == ()
+    assert list_cause_names(run_checks(exercise, {"scale": lambda x: x / 0 * 0}))[3] == ("not a number",)
+    assert list_cause_names(run_checks(exercise, {"scale": lambda x: 2 * x}))[3] == ()
 
 
 def test_numbers_drawn_for_another_check_match_nothing() -> None:
-    exercise, name = scale_exercise(), "negative_numbers_double"
+    exercise, name = make_scale_exercise(), "negative_numbers_double"
     outcome = evaluate_check(exercise.checks[1], Student({"scale": lambda x: 3 * x}), Probe("another"))
     (named,) = name_failures(exercise, [outcome])
     assert (named.check.name, named.result.verdict, named.result.causes) == (name, "fail", ())

@@ -12,7 +12,7 @@ import torch
 
 from exercise_kit.engine.records import is_same_record
 from exercise_kit.engine.verdict import Failure, NotWritten
-from tests.kit.engine.patchify_student import INPUT, failure, raises, student
+from tests.kit.engine.patchify_student import INPUT, find_failure, make_raising_patchify, make_student
 
 
 class Wordless(Exception):
@@ -27,12 +27,16 @@ def endless(*inputs: object) -> object:
 @pytest.mark.parametrize(
     ("function", "seen", "look"),
     [
-        (raises(ValueError("height 3")), "patchify raised ValueError: `height 3`, at `raise error`", "line"),
-        (raises(SystemExit), "patchify raised SystemExit, at", "return"),
-        (raises(BaseException("odd")), "patchify raised BaseException: `odd`", "line"),
-        (raises(GeneratorExit), "patchify raised GeneratorExit, at", "line"),
-        (raises(Wordless()), "patchify raised Wordless, at", "line"),
-        (raises(MemoryError()), "patchify raised MemoryError, at", "line"),
+        (
+            make_raising_patchify(ValueError("height 3")),
+            "patchify raised ValueError: `height 3`, at `raise error`",
+            "line",
+        ),
+        (make_raising_patchify(SystemExit), "patchify raised SystemExit, at", "return"),
+        (make_raising_patchify(BaseException("odd")), "patchify raised BaseException: `odd`", "line"),
+        (make_raising_patchify(GeneratorExit), "patchify raised GeneratorExit, at", "line"),
+        (make_raising_patchify(Wordless()), "patchify raised Wordless, at", "line"),
+        (make_raising_patchify(MemoryError()), "patchify raised MemoryError, at", "line"),
         (lambda *_: sys.exit("bye"), "patchify raised SystemExit: `bye`, at", "return"),
         (endless, "patchify raised RecursionError", "itself"),
         (lambda images, size: imges, "patchify raised NameError: `name 'imges' is not defined`", "name"),  # noqa: F821
@@ -44,14 +48,18 @@ def endless(*inputs: object) -> object:
             "numbers",
         ),
         (lambda images: images, "patchify raised TypeError", "line"),
-        (raises(ValueError("first\nsecond")), "patchify raised ValueError: `first`, at", "line"),
-        (raises(ValueError("a `tick` \x1b[31m \ud800 end")), "ValueError: `a 'tick'  [31m   end`, at", "line"),
-        (raises(ValueError("x" * 10_000)), "x" * 200 + " …`, at `raise error`", "line"),
+        (make_raising_patchify(ValueError("first\nsecond")), "patchify raised ValueError: `first`, at", "line"),
+        (
+            make_raising_patchify(ValueError("a `tick` \x1b[31m \ud800 end")),
+            "ValueError: `a 'tick'  [31m   end`, at",
+            "line",
+        ),
+        (make_raising_patchify(ValueError("x" * 10_000)), "x" * 200 + " …`, at `raise error`", "line"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
 def test_an_exception_becomes_words(function: Callable[..., Any], seen: str, look: str) -> None:
-    found = failure(function)
+    found = find_failure(function)
     assert seen in found.seen
     assert len(found.seen) < 500
     found.seen.encode()
@@ -85,7 +93,7 @@ def test_an_exception_becomes_words(function: Callable[..., Any], seen: str, loo
     ],
 )
 def test_what_torch_and_python_say_often_leads_to_a_question(function: Callable[..., Any], look: str) -> None:
-    assert look in failure(function, INPUT).look
+    assert look in find_failure(function, INPUT).look
 
 
 def test_a_refusal_of_a_right_input_asks_for_the_test_before_it() -> None:
@@ -95,8 +103,8 @@ def test_a_refusal_of_a_right_input_asks_for_the_test_before_it() -> None:
     def unpacks(images: torch.Tensor, size: int) -> list[int]:
         return [rows for rows, _, _ in [images.shape]]
 
-    assert "test before that line" in failure(refuses).look
-    assert "test before that line" not in failure(unpacks).look
+    assert "test before that line" in find_failure(refuses).look
+    assert "test before that line" not in find_failure(unpacks).look
 
 
 def test_only_the_students_own_not_implemented_means_not_written() -> None:
@@ -106,36 +114,38 @@ def test_only_the_students_own_not_implemented_means_not_written() -> None:
     def unwritten_with_a_word(*_: object) -> None:
         raise NotImplementedError("later")
 
-    assert isinstance(failure(unwritten), NotWritten)
-    assert isinstance(failure(unwritten_with_a_word), NotWritten)
-    found = failure(lambda images, _: images.byte().softmax(-1))  # torch has no kernel for it
+    assert isinstance(find_failure(unwritten), NotWritten)
+    assert isinstance(find_failure(unwritten_with_a_word), NotWritten)
+    found = find_failure(lambda images, _: images.byte().softmax(-1))  # torch has no kernel for it
     assert not isinstance(found, NotWritten)
     assert "NotImplementedError" in found.seen
     with pytest.raises(NotWritten):
-        student(unwritten).error_of(INPUT)
+        make_student(unwritten).error_of(INPUT)
 
 
 def test_errors_of_one_type_are_distinguished_by_their_words() -> None:
-    def record(function: Callable[..., Any]) -> list[object]:
-        mine = student(function)
+    def find_record(function: Callable[..., Any]) -> list[object]:
+        mine = make_student(function)
         with pytest.raises(Failure):
             mine(INPUT)
         return mine.record
 
-    assert is_same_record(record(lambda x: x.view(4, 4)), record(lambda x: x.reshape(2, 2, 4)))  # two ways, one mistake
-    assert not is_same_record(record(lambda x: x.view(4, 4)), record(lambda x: x.view(4, 5)))
-    assert not is_same_record(record(lambda x: x.view(4, 4)), record(lambda x: x @ x))
-    assert not is_same_record(record(lambda x: None + 1), record(lambda x: len(3)))
-    assert is_same_record(record(lambda x: [].to(x)), record(lambda x: [].clone()))
-    assert not is_same_record(record(lambda x: [].to(x)), record(lambda x: "".to(x)))
+    assert is_same_record(
+        find_record(lambda x: x.view(4, 4)), find_record(lambda x: x.reshape(2, 2, 4))
+    )  # two ways, one mistake
+    assert not is_same_record(find_record(lambda x: x.view(4, 4)), find_record(lambda x: x.view(4, 5)))
+    assert not is_same_record(find_record(lambda x: x.view(4, 4)), find_record(lambda x: x @ x))
+    assert not is_same_record(find_record(lambda x: None + 1), find_record(lambda x: len(3)))
+    assert is_same_record(find_record(lambda x: [].to(x)), find_record(lambda x: [].clone()))
+    assert not is_same_record(find_record(lambda x: [].to(x)), find_record(lambda x: "".to(x)))
 
 
 def test_an_error_is_the_same_under_any_name_of_the_class() -> None:
     def make_class(name: str) -> type[torch.nn.Module]:
         return type(name, (torch.nn.Module,), {})
 
-    def record(use: Callable[[type[torch.nn.Module]], object], name: str) -> list[object]:
-        mine = student(lambda: use(make_class(name)))
+    def find_record(use: Callable[[type[torch.nn.Module]], object], name: str) -> list[object]:
+        mine = make_student(lambda: use(make_class(name)))
         with pytest.raises(Failure):
             mine()
         return mine.record
@@ -149,6 +159,6 @@ def test_an_error_is_the_same_under_any_name_of_the_class() -> None:
         lambda made: made("depth"),
         lambda made: made().load_state_dict({"weight": INPUT}),
     ]
-    found = [record(use, "VisionTransformer") for use in uses]
-    assert found == [record(use, "TheSameBlockListedDepthTimes") for use in uses]
+    found = [find_record(use, "VisionTransformer") for use in uses]
+    assert found == [find_record(use, "TheSameBlockListedDepthTimes") for use in uses]
     assert len({str(each) for each in found}) == 7

@@ -25,27 +25,37 @@ KIND, DTYPE = (
 RAISES = "It raises an error."
 
 
-def after(change: Callable[[Tensor], Any]) -> Callable[..., Any]:
+def change_patchify_result(change: Callable[[Tensor], Any]) -> Callable[..., Any]:
     def patchify_and_more(images: Tensor, patch_size: int) -> Any:
         return change(patchify(images, patch_size))
 
     return patchify_and_more
 
 
-def no_gpu(tokens: Tensor) -> Tensor:
+def raise_no_gpu(tokens: Tensor) -> Tensor:
     raise RuntimeError("Found no NVIDIA driver on your system.")
 
 
 @pytest.mark.parametrize(
     ("answer", "claim", "seen", "look"),
     [
-        (after(lambda tokens: None), KIND, "is None", "Does every path end in a `return`?"),
-        (after(lambda tokens: tokens.detach().numpy()), KIND, "is a NumPy array", "into a NumPy array"),
-        (after(list), KIND, "is a list of 3 elements", "What stands behind `return`"),
-        (after(lambda tokens: (tokens, tokens)), KIND, "is a tuple of 2 elements", "What stands behind `return`"),
-        (after(Tensor.double), DTYPE, "has dtype float64", "which dtype does it give it?"),
-        (after(Tensor.long), DTYPE, "has dtype int64", "which dtype does it give it?"),
-        (after(no_gpu), RAISES, "Found no NVIDIA driver", "Does this machine have a GPU?"),
+        (change_patchify_result(lambda tokens: None), KIND, "is None", "Does every path end in a `return`?"),
+        (
+            change_patchify_result(lambda tokens: tokens.detach().numpy()),
+            KIND,
+            "is a NumPy array",
+            "into a NumPy array",
+        ),
+        (change_patchify_result(list), KIND, "is a list of 3 elements", "What stands behind `return`"),
+        (
+            change_patchify_result(lambda tokens: (tokens, tokens)),
+            KIND,
+            "is a tuple of 2 elements",
+            "What stands behind `return`",
+        ),
+        (change_patchify_result(Tensor.double), DTYPE, "has dtype float64", "which dtype does it give it?"),
+        (change_patchify_result(Tensor.long), DTYPE, "has dtype int64", "which dtype does it give it?"),
+        (change_patchify_result(raise_no_gpu), RAISES, "Found no NVIDIA driver", "Does this machine have a GPU?"),
     ],
 )
 def test_the_first_cause_leads_and_the_rest_folds_under_it(
@@ -64,9 +74,9 @@ def test_the_first_cause_leads_and_the_rest_folds_under_it(
     assert "<details" in render_html(report)
 
 
-@pytest.mark.parametrize("change", [list, Tensor.double, Tensor.long, no_gpu, lambda tokens: None])
+@pytest.mark.parametrize("change", [list, Tensor.double, Tensor.long, raise_no_gpu, lambda tokens: None])
 def test_points_are_what_they_were(change: Callable[[Tensor], Any]) -> None:
-    results = run_checks(EXERCISES["patchify"], {"patchify": after(change)})
+    results = run_checks(EXERCISES["patchify"], {"patchify": change_patchify_result(change)})
     assert Report("patchify", put_first_causes_in_front(results), 8).score == Report("patchify", results, 8).score
 
 
@@ -121,6 +131,6 @@ def test_two_causes_that_both_return_lead_each_with_its_own() -> None:
 
 
 def test_a_tensor_elsewhere_is_reported_as_that() -> None:
-    report = check("patchify", after(lambda tokens: torch.empty_like(tokens, device="meta")))
+    report = check("patchify", change_patchify_result(lambda tokens: torch.empty_like(tokens, device="meta")))
     assert "Inside a token" not in render_text(report)
     assert "device" in report.results[0].seen

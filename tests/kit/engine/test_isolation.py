@@ -32,11 +32,13 @@ from exercise_kit.engine.verdict import Failure
     ],
     ids=["print", "warn", "log", "descriptor", "child", "torch"],
 )
-def test_nothing_reaches_stderr(numbers: Any, noise: Callable[[], object], capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_reaches_stderr(
+    numbers_course_answers: Any, noise: Callable[[], object], capfd: pytest.CaptureFixture[str]
+) -> None:
     handler = logging.StreamHandler(sys.stderr)  # as basicConfig in an earlier cell leaves one
     logging.getLogger("student").addHandler(handler)
     try:
-        report = check("moving_average", lambda *given: (noise(), numbers.moving_average(*given))[1])
+        report = check("moving_average", lambda *given: (noise(), numbers_course_answers.moving_average(*given))[1])
     finally:
         logging.getLogger("student").removeHandler(handler)
     assert report.passed, str(report)
@@ -56,15 +58,17 @@ def yield_means(values: Tensor, width: int) -> Iterator[Tensor]:
 
 @pytest.mark.parametrize(("function", "word"), [(promised, "`async`"), (yield_means, "`yield`")])
 @pytest.mark.filterwarnings("error")
-@pytest.mark.usefixtures("numbers")
+@pytest.mark.usefixtures("numbers_course_answers")
 def test_functions_that_only_promise_an_answer_earn_nothing_for_it(function: Callable[..., Any], word: str) -> None:
     report = check("moving_average", function)
     assert all(each.verdict != "pass" for each in report.results)
     assert word in report.results[0].look
 
 
-def test_a_print_stays_where_it_is(numbers: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    assert check("moving_average", lambda *given: (print("width:", given[1]), numbers.moving_average(*given))[1]).passed
+def test_a_print_stays_where_it_is(numbers_course_answers: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    assert check(
+        "moving_average", lambda *given: (print("width:", given[1]), numbers_course_answers.moving_average(*given))[1]
+    ).passed
     assert "width: 3" in capfd.readouterr().out
 
 
@@ -79,7 +83,7 @@ GLOBALS: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
 }
 
 
-def make_changing(right: type[nn.Module], change: Callable[[], object]) -> type[nn.Module]:
+def make_class_that_changes(right: type[nn.Module], change: Callable[[], object]) -> type[nn.Module]:
     """A right Standardize that first does something, in each method."""
 
     class Standardize(right):
@@ -97,19 +101,19 @@ def make_changing(right: type[nn.Module], change: Callable[[], object]) -> type[
 
 @pytest.mark.parametrize(("change", "read"), GLOBALS.values(), ids=GLOBALS)
 def test_global_settings_neither_matter_nor_stay_changed(
-    numbers: Any, change: Callable[[], object], read: Callable[[], object]
+    numbers_course_answers: Any, change: Callable[[], object], read: Callable[[], object]
 ) -> None:
     before = read()
     for report in (
-        check("moving_average", lambda *given: (numbers.moving_average(*given), change())[0]),
-        check("Standardize", make_changing(numbers.Standardize, change)),
+        check("moving_average", lambda *given: (numbers_course_answers.moving_average(*given), change())[0]),
+        check("Standardize", make_class_that_changes(numbers_course_answers.Standardize, change)),
     ):
         assert report.passed, str(report)
         assert read() == before
 
 
 @contextmanager
-def changed(change: Callable[[], object], back: Callable[[], object]) -> Iterator[None]:
+def apply_and_undo(change: Callable[[], object], back: Callable[[], object]) -> Iterator[None]:
     change()
     try:
         yield
@@ -120,28 +124,30 @@ def changed(change: Callable[[], object], back: Callable[[], object]) -> Iterato
 @pytest.mark.parametrize(
     "around",
     [
-        lambda: changed(lambda: torch.set_default_dtype(torch.float64), lambda: torch.set_default_dtype(torch.float32)),
-        lambda: changed(lambda: torch.set_default_device("meta"), lambda: torch.set_default_device(None)),
+        lambda: apply_and_undo(
+            lambda: torch.set_default_dtype(torch.float64), lambda: torch.set_default_dtype(torch.float32)
+        ),
+        lambda: apply_and_undo(lambda: torch.set_default_device("meta"), lambda: torch.set_default_device(None)),
         lambda: torch.device("meta"),
         torch.no_grad,
         torch.inference_mode,
         lambda: torch.autocast("cpu", dtype=torch.bfloat16),
-        lambda: changed(lambda: warnings.simplefilter("error"), warnings.resetwarnings),
+        lambda: apply_and_undo(lambda: warnings.simplefilter("error"), warnings.resetwarnings),
     ],
     ids=["dtype", "device", "with device", "no_grad", "inference", "autocast", "warnings"],
 )
-def test_settings_of_the_notebook_do_not_matter(numbers: Any, around: Callable[[], Any]) -> None:
+def test_settings_of_the_notebook_do_not_matter(numbers_course_answers: Any, around: Callable[[], Any]) -> None:
     with warnings.catch_warnings(), around():
         before = torch.get_default_device(), torch.get_default_dtype(), torch.is_grad_enabled()
-        report = check("Standardize", numbers.Standardize)
+        report = check("Standardize", numbers_course_answers.Standardize)
         assert (torch.get_default_device(), torch.get_default_dtype(), torch.is_grad_enabled()) == before
     assert report.passed, str(report)
     assert torch.empty(1).device.type == "cpu"
 
 
-def test_random_numbers_are_the_same_in_every_run(numbers: Any) -> None:
+def test_random_numbers_are_the_same_in_every_run(numbers_course_answers: Any) -> None:
     def noisy(values: Tensor, width: int) -> Tensor:
-        return numbers.moving_average(values, width) + torch.randn(()).to(values.dtype)
+        return numbers_course_answers.moving_average(values, width) + torch.randn(()).to(values.dtype)
 
     torch.manual_seed(random.randrange(10**6))
     first = str(check("moving_average", noisy))
@@ -149,7 +155,7 @@ def test_random_numbers_are_the_same_in_every_run(numbers: Any) -> None:
     assert str(check("moving_average", noisy)) == first
 
 
-def call(function: Callable[[], object]) -> object:
+def call_as_student(function: Callable[[], object]) -> object:
     return Student({"function": function})()
 
 
@@ -157,8 +163,8 @@ def call(function: Callable[[], object]) -> object:
 def test_global_settings_are_put_back_after_every_call(name: str) -> None:
     change, read = GLOBALS[name]
     before = read()
-    call(lambda: (change(), 0)[1])
+    call_as_student(lambda: (change(), 0)[1])
     assert read() == before
     with pytest.raises(Failure):
-        call(lambda: (change(), 1 / 0)[1])
+        call_as_student(lambda: (change(), 1 / 0)[1])
     assert read() == before

@@ -14,7 +14,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.notebook_or_script import explain_missing_name, explain_outdated_answer
 
 
-def words_for(code: str | CodeType) -> str:
+def explain_missing_name_in(code: str | CodeType) -> str:
     with pytest.raises(NameError) as caught:
         exec(code, {})
     return explain_missing_name(caught.value.name, caught.tb)
@@ -29,11 +29,13 @@ def words_for(code: str | CodeType) -> str:
     ],
 )
 def test_a_name_of_the_course_says_which_cell(code: str, said: str) -> None:
-    assert said in words_for(code)
-    assert said in words_for(compile(code, "cell", "exec").replace(co_name="<cell line: 1>"))  # as IPython 7 has it
+    assert said in explain_missing_name_in(code)
+    assert said in explain_missing_name_in(
+        compile(code, "cell", "exec").replace(co_name="<cell line: 1>")
+    )  # as IPython 7 has it
 
 
-def words_after(*cells: str, name: str = "patchify") -> str:
+def explain_after_cells(*cells: str, name: str = "patchify") -> str:
     """Return what a check says after these cells, the last of which is its own."""
     shell = InteractiveShell()
     try:
@@ -59,11 +61,13 @@ RIGHT, CHECK = "def patchify(images, patch_size):\n    return images", 'check("p
     ids=["once", "below magics", "with another cell after it", "a NUL"],
 )
 def test_a_syntax_error_in_the_last_cell_with_the_exercise_is_reported(cells: tuple[str, ...], line: int) -> None:
-    assert words_after(*cells, CHECK).startswith(f"Line {line} of the last cell with `def patchify` has a syntax error")
+    assert explain_after_cells(*cells, CHECK).startswith(
+        f"Line {line} of the last cell with `def patchify` has a syntax error"
+    )
 
 
 def test_a_class_is_called_a_class() -> None:
-    words = words_after("class Mlp(nn.Module):\n    def forward(self", 'check("Mlp", Mlp)', name="Mlp")
+    words = explain_after_cells("class Mlp(nn.Module):\n    def forward(self", 'check("Mlp", Mlp)', name="Mlp")
     assert words.startswith("Line 2 of the last cell with `class Mlp` has a syntax error: this is about the `Mlp` from")
 
 
@@ -80,11 +84,11 @@ def test_a_class_is_called_a_class() -> None:
     ids=["no cell", "none", "mended", "magics and await", "only its name in other text", "another name"],
 )
 def test_without_one_nothing_is_said(cells: tuple[str, ...]) -> None:
-    assert words_after(*cells, CHECK) == ""
+    assert explain_after_cells(*cells, CHECK) == ""
 
 
 def test_a_check_in_its_exercises_own_cell_is_about_that_cell() -> None:
-    assert words_after(RIGHT + ")", f"{RIGHT}\n{CHECK}") == ""
+    assert explain_after_cells(RIGHT + ")", f"{RIGHT}\n{CHECK}") == ""
 
 
 @pytest.mark.parametrize("shell", [None, SimpleNamespace(), SimpleNamespace(history_manager=None)])
@@ -95,7 +99,7 @@ def test_without_a_history_nothing_is_said(shell: object, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("code", ["patchfiy", "def inside():\n    return patchify\ninside()"])
 def test_of_any_other_name_nothing_is_said(code: str) -> None:
-    assert words_for(code) == ""
+    assert explain_missing_name_in(code) == ""
 
 
 STUB = "def patchify(images, patch_size):\n    raise NotImplementedError"

@@ -76,7 +76,7 @@ class RaisesTheSecondTime(Right):
         return x.cos()
 
 
-def build_filled(of: type[nn.Module]) -> StudentModule:
+def build_loaded_module(of: type[nn.Module]) -> StudentModule:
     module = Student({of.__name__: of}).build()
     shapes = module.parameter_shapes().items()
     module.load({name: torch.linspace(-1, 1, torch.Size(size).numel()).reshape(size) for name, size in shapes})
@@ -84,7 +84,7 @@ def build_filled(of: type[nn.Module]) -> StudentModule:
 
 
 def describe_difference(of: type[nn.Module]) -> str:
-    module, right = build_filled(of), build_filled(Right)
+    module, right = build_loaded_module(of), build_loaded_module(Right)
     actual, expected = module(X), right(X).detach()
     where = make_describe(module, right, NAMES, X, axes=("image", "token", "dimension"))
     with pytest.raises(Failure) as caught:
@@ -114,7 +114,7 @@ def test_parts_that_are_fed_in_another_layout_accuse_nobody() -> None:
 
 
 def test_listening_leaves_no_trace() -> None:
-    module = build_filled(Right)
+    module = build_loaded_module(Right)
     before = list(module._student.record)
     x = X.clone()
     found = module.parts(NAMES, x)

@@ -28,20 +28,23 @@ def print_more_later(values: Tensor, width: int) -> None:
 
 
 @pytest.fixture
-def check_after(numbers: Any) -> Callable[..., Report]:
+def check_printing_answer(numbers_course_answers: Any) -> Callable[..., Report]:
     """Checks a right answer that prints first."""
 
     def check_answer(output: Callable[[Tensor, int], None] = lambda *_: None) -> Report:
         return check(
-            "moving_average", lambda values, width: (output(values, width), numbers.moving_average(values, width))[1]
+            "moving_average",
+            lambda values, width: (output(values, width), numbers_course_answers.moving_average(values, width))[1],
         )
 
     return check_answer
 
 
-def test_only_the_first_call_is_shown(check_after: Callable[..., Report], capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_first_call_is_shown(
+    check_printing_answer: Callable[..., Report], capsys: pytest.CaptureFixture[str]
+) -> None:
     before = sys.stdout
-    assert check_after(print_always).passed
+    assert check_printing_answer(print_always).passed
     first, second, more = capsys.readouterr().out.splitlines()
     assert first.startswith("the shape is (")
     assert second.startswith("the width is ")
@@ -50,28 +53,28 @@ def test_only_the_first_call_is_shown(check_after: Callable[..., Report], capsys
 
 
 def test_calls_that_print_something_else_are_counted_too(
-    check_after: Callable[..., Report], capsys: pytest.CaptureFixture[str]
+    check_printing_answer: Callable[..., Report], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert check_after(print_more_later).passed
+    assert check_printing_answer(print_more_later).passed
     shown = capsys.readouterr().out
     assert shown.startswith("it is wide\n(")
     assert shown.endswith("printed something, too.)\n")
 
 
 def test_an_answer_that_prints_nothing_adds_nothing(
-    check_after: Callable[..., Report], capsys: pytest.CaptureFixture[str]
+    check_printing_answer: Callable[..., Report], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert check_after().passed
+    assert check_printing_answer().passed
     assert capsys.readouterr().out == ""
 
 
 def test_while_a_debugger_looks_on_everything_is_shown(
-    check_after: Callable[..., Report], capsys: pytest.CaptureFixture[str]
+    check_printing_answer: Callable[..., Report], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sys.gettrace()
     sys.settrace(lambda *_: None)
     try:
-        check_after(print_always)
+        check_printing_answer(print_always)
     finally:
         sys.settrace(before)
     assert capsys.readouterr().out.count("the shape is") > 2

@@ -31,7 +31,7 @@ def double(number):
 '''
 
 
-def spoil(name):
+def write_program_with_bug(name):
     program = read_program(SOURCE, "double", "double.py")
     return program.text(each for each in program.bugs if each.name == name)
 
@@ -48,20 +48,20 @@ def test_without_a_bug_it_is_the_program_without_comments_and_docstring():
 
 
 def test_the_spoiled_line_takes_the_place_and_the_indentation_of_the_line_above():
-    assert "    for _ in range(0):\n        total = number\n" in spoil("never")
-    assert "\n        total = 0\n" in spoil("nothing")
+    assert "    for _ in range(0):\n        total = number\n" in write_program_with_bug("never")
+    assert "\n        total = 0\n" in write_program_with_bug("nothing")
 
 
 def test_several_comments_are_several_lines():
-    assert "\n        total = number\n        total += 1\n    return" in spoil("two lines")
+    assert "\n        total = number\n        total += 1\n    return" in write_program_with_bug("two lines")
 
 
 def test_nothing_after_the_colon_leaves_the_line_out_and_one_bug_can_have_several_places():
-    assert spoil("wide").endswith("    for _ in range(2):\n    return math.nan\n")
+    assert write_program_with_bug("wide").endswith("    for _ in range(2):\n    return math.nan\n")
 
 
 def test_more_spaces_indent_further():
-    assert spoil("inside").endswith("        total = number\n        return 2 * total\n")
+    assert write_program_with_bug("inside").endswith("        total = number\n        return 2 * total\n")
 
 
 def test_bugs_touch_where_they_share_a_line():

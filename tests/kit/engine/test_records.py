@@ -14,11 +14,11 @@ from exercise_kit.engine import check
 from exercise_kit.engine.records import is_same_record, take_snapshot
 from exercise_kit.engine.rendering import render_html
 from exercise_kit.engine.verdict import Verdict
-from tests.kit.engine.patchify_student import INPUT, failure, student
+from tests.kit.engine.patchify_student import INPUT, find_failure, make_student
 from vit_course.patches import patchify
 
 
-def after(change: Callable[[Tensor], object]) -> Callable[[Tensor, int], object]:
+def change_patchify_result(change: Callable[[Tensor], object]) -> Callable[[Tensor, int], object]:
     """patchify, and something done to its result."""
     return lambda images, patch_size: change(patchify(images, patch_size))
 
@@ -45,12 +45,12 @@ class Dispatcher(Tensor):
 
 def test_answers_come_as_plain_tensors() -> None:
     for function in (lambda x: x.as_subclass(Raising), nn.Buffer):
-        answer = student(function)(INPUT)
+        answer = make_student(function)(INPUT)
         assert type(answer) is Tensor
         assert torch.equal(answer, INPUT)
-    output, (weights,) = student(lambda x: (x.as_subclass(Raising), [x.as_subclass(Raising)]))(INPUT)
+    output, (weights,) = make_student(lambda x: (x.as_subclass(Raising), [x.as_subclass(Raising)]))(INPUT)
     assert type(output) is type(weights) is Tensor
-    leaf = student(lambda x: nn.Parameter(x).as_subclass(Raising))(INPUT)
+    leaf = make_student(lambda x: nn.Parameter(x).as_subclass(Raising))(INPUT)
     assert leaf.requires_grad
 
 
@@ -71,7 +71,7 @@ def test_answers_come_as_plain_tensors() -> None:
 )
 @pytest.mark.filterwarnings("ignore")
 def test_a_tensor_that_cannot_be_compared_is_reported_by_its_kind(odd: Callable[[Tensor], object], seen: str) -> None:
-    found = failure(odd, INPUT)
+    found = find_failure(odd, INPUT)
     assert found.seen == f"patchify gave {seen}"
     assert found.expected
 
@@ -83,23 +83,23 @@ def test_big_and_deep_answers_are_kept_short() -> None:
     circle: list[Any] = []
     circle.append(circle)
     for answer in (deep, circle, [[0.0] * 1000] * 1000, "x" * 10**6, 10**5000):
-        mine = student(lambda: answer)  # noqa: B023
+        mine = make_student(lambda: answer)  # noqa: B023
         mine()
         assert is_same_record(mine.record, copy.copy(mine.record))
 
 
 def test_records_are_compared_by_numbers() -> None:
-    def record(function: Callable[..., Any]) -> list[object]:
-        mine = student(function)
+    def find_record(function: Callable[..., Any]) -> list[object]:
+        mine = make_student(function)
         mine(INPUT)
         return mine.record
 
-    half = record(lambda x: (x / 0, [x.sum(), None, "text"]))
-    assert is_same_record(half, record(lambda x: (x / 0, (x.sum() + 1e-7, None, "text"))))
-    assert not is_same_record(half, record(lambda x: (x / 0, (x.sum() + 1, None, "text"))))
-    assert not is_same_record(record(lambda x: x), record(lambda x: x.double()))
-    assert not is_same_record(record(lambda x: x), record(lambda x: x[None]))
-    assert not is_same_record(record(lambda x: True), record(lambda x: 1))
+    half = find_record(lambda x: (x / 0, [x.sum(), None, "text"]))
+    assert is_same_record(half, find_record(lambda x: (x / 0, (x.sum() + 1e-7, None, "text"))))
+    assert not is_same_record(half, find_record(lambda x: (x / 0, (x.sum() + 1, None, "text"))))
+    assert not is_same_record(find_record(lambda x: x), find_record(lambda x: x.double()))
+    assert not is_same_record(find_record(lambda x: x), find_record(lambda x: x[None]))
+    assert not is_same_record(find_record(lambda x: True), find_record(lambda x: 1))
     assert not is_same_record([INPUT.to("meta")], [INPUT.to("meta")])
     assert not is_same_record([INPUT.to_sparse()], [INPUT])
 
@@ -125,7 +125,7 @@ class Nameless:
         raise ValueError("no text")
 
 
-def tower(_: Tensor) -> list[Any]:
+def nest_lists_deeply(_: Tensor) -> list[Any]:
     deep: list[Any] = []
     for _number in range(100_000):
         deep = [deep]
@@ -149,7 +149,7 @@ ODD: dict[str, Callable[[Tensor], object]] = {
     "zeros": lambda x: -0.0 * x,
     "empty": lambda x: x[:0],
     "list": lambda x: x.tolist(),
-    "tower": tower,
+    "tower": nest_lists_deeply,
     "text": lambda x: "x" * 10**6,
     "nameless": lambda x: Nameless(),
     "generator": lambda x: (each for each in x),
@@ -162,7 +162,7 @@ ODD: dict[str, Callable[[Tensor], object]] = {
 @pytest.mark.parametrize("change", ODD.values(), ids=ODD)
 @pytest.mark.filterwarnings("ignore")
 def test_an_odd_answer_fails_in_words(change: Callable[[Tensor], object]) -> None:
-    report = check("patchify", after(change), points=7)
+    report = check("patchify", change_patchify_result(change), points=7)
     assert report.problem is None
     assert 0 <= report.score <= 3
     assert Verdict.FAIL in {each.verdict for each in report.results}
@@ -175,11 +175,11 @@ def test_an_odd_answer_fails_in_words(change: Callable[[Tensor], object]) -> Non
 
 @pytest.mark.parametrize("change", [lambda x: x.as_subclass(Raising), lambda x: x.clone().mT.contiguous().mT])
 def test_right_numbers_pass_whatever_they_are_wrapped_in(change: Callable[[Tensor], object]) -> None:
-    assert check("patchify", after(change)).passed
+    assert check("patchify", change_patchify_result(change)).passed
 
 
 def test_a_required_gradient_does_not_matter() -> None:
-    report = check("patchify", after(lambda x: x.requires_grad_() if x.is_floating_point() else x))
+    report = check("patchify", change_patchify_result(lambda x: x.requires_grad_() if x.is_floating_point() else x))
     assert report.passed, str(report)
 
 

@@ -17,7 +17,7 @@ HOSTILE = """<script>alert("x")</script> & 'quoted' </section> <b onclick=x> &am
 ALLOWED = {"section", "p", "strong", "ul", "li", "span", "div", "code", "em", "details", "summary"}
 
 
-def failing(text: str, problem: str | None = None, points: float | None = None) -> Report:
+def make_failing_report(text: str, problem: str | None = None, points: float | None = None) -> Report:
     cause = Cause(text, text, text, text)
     results = (
         CheckResult("one", text, Verdict.PASS),
@@ -28,7 +28,9 @@ def failing(text: str, problem: str | None = None, points: float | None = None) 
     return Report(text, results, points, problem)
 
 
-@pytest.mark.parametrize("report", [failing(HOSTILE), failing(HOSTILE, problem=HOSTILE)], ids=["results", "problem"])
+@pytest.mark.parametrize(
+    "report", [make_failing_report(HOSTILE), make_failing_report(HOSTILE, problem=HOSTILE)], ids=["results", "problem"]
+)
 def test_a_students_words_stay_words(report: Report) -> None:
     page = Page(show.render_html(report))
     assert {*page.tags} <= ALLOWED
@@ -51,14 +53,14 @@ def make_named_report(*names: str) -> Report:
     return Report("patchify", tuple(results), site=SITE)
 
 
-def links(html: str) -> list[dict[str, str | None]]:
+def list_links(html: str) -> list[dict[str, str | None]]:
     return [attributes for tag, attributes in Page(html).elements if tag == "a"]
 
 
 def test_the_name_of_a_mistake_leads_to_its_page_and_nothing_of_the_student_s_does() -> None:
     html = show.render_html(make_named_report("column order"))
     link = {"href": COLUMN_ORDER, "target": "_blank", "rel": "noopener", "title": "More about it on the course's site"}
-    assert links(html) == [link]
+    assert list_links(html) == [link]
     assert ">column order</a></em>: It is wrong." in html
     assert f"About column order: {COLUMN_ORDER}" in show.render_text(make_named_report("column order"))
 
@@ -66,7 +68,7 @@ def test_the_name_of_a_mistake_leads_to_its_page_and_nothing_of_the_student_s_do
 def test_of_two_mistakes_at_once_each_leads_to_its_own_page() -> None:
     report = make_named_report("column order, and pixels first")
     expected = [COLUMN_ORDER, f"{SITE}mistakes/a/pixels%20first.html"]
-    assert [each["href"] for each in links(show.render_html(report))] == expected
+    assert [each["href"] for each in list_links(show.render_html(report))] == expected
     assert list(report.map_pages_to_read().values()) == expected
     assert "<b>" not in show.render_html(report)
 
@@ -75,10 +77,10 @@ def test_a_mistake_without_a_page_has_no_link() -> None:
     for report in (
         make_named_report("unheard of"),
         make_named_report("column order, and unheard of"),
-        failing("wrong"),
+        make_failing_report("wrong"),
     ):
-        assert links(show.render_html(report)) == []
-    assert links(show.render_html(replace(make_named_report("column order"), site=""))) == []
+        assert list_links(show.render_html(report)) == []
+    assert list_links(show.render_html(replace(make_named_report("column order"), site=""))) == []
     assert "About" not in show.render_text(make_named_report("unheard of"))
 
 
@@ -103,14 +105,14 @@ def test_marks_do_not_overlap(text: str, html: str) -> None:
 
 
 def test_a_long_message_is_cut() -> None:
-    report = Report("patchify", failing("x" * 100_000).results)
+    report = Report("patchify", make_failing_report("x" * 100_000).results)
     for shown in (show.render_html(report), show.render_text(report)):
         assert len(shown) < 12_000
         assert "…" in shown
 
 
 def test_html_brings_no_style_sheet_and_no_script_and_leaves_the_texts_color_alone() -> None:
-    for tag, attributes in Page(show.render_html(failing("wrong", points=4))).elements:
+    for tag, attributes in Page(show.render_html(make_failing_report("wrong", points=4))).elements:
         assert tag not in ("style", "script", "link")
         style = attributes.get("style") or ""
         assert "background" not in style
@@ -120,14 +122,14 @@ def test_html_brings_no_style_sheet_and_no_script_and_leaves_the_texts_color_alo
 
 
 def test_every_verdict_is_a_word() -> None:
-    report = failing("wrong")
+    report = make_failing_report("wrong")
     for text in (Page(show.render_html(report)).text, show.render_text(report)):
         assert all(text.count(word) >= 1 for word in ("pass", "fail", "undecided"))
     assert "not checked" in show.render_text(Report("patchify", problem="What?"))
     assert "not checked" in Page(show.render_html(Report("patchify", problem="What?"))).text
 
 
-def luminance(color: str) -> float:
+def compute_luminance(color: str) -> float:
     """Relative luminance after WCAG 2.2."""
     channels = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in channels]
@@ -137,7 +139,7 @@ def luminance(color: str) -> float:
 @pytest.mark.parametrize("ground", ["#ffffff", "#111111"])
 @pytest.mark.parametrize("verdict", Verdict)
 def test_signs_stand_out_from_light_and_dark_grounds(verdict: Verdict, ground: str) -> None:
-    lighter, darker = sorted((luminance(show._COLOR[verdict]), luminance(ground)), reverse=True)
+    lighter, darker = sorted((compute_luminance(show._COLOR[verdict]), compute_luminance(ground)), reverse=True)
     assert (lighter + 0.05) / (darker + 0.05) >= 3
 
 
@@ -164,7 +166,11 @@ def test_what_only_the_judge_can_decide_is_no_failure(waits: Reason, sign: Verdi
 
 def test_text_is_wrapped_at_100_columns() -> None:
     long = "Images that are taller than wide, or wider than tall, with any number of channels, come out right. "
-    for report in (failing(long * 3), Report("patchify", problem=long * 3), failing("unbreakable" * 40)):
+    for report in (
+        make_failing_report(long * 3),
+        Report("patchify", problem=long * 3),
+        make_failing_report("unbreakable" * 40),
+    ):
         report = Report("patchify", report.results, 8, report.problem)
         lines = show.render_text(report).splitlines()
         assert max(map(len, lines)) <= 100
@@ -172,37 +178,39 @@ def test_text_is_wrapped_at_100_columns() -> None:
 
 
 def test_text_has_one_line_of_its_own_for_every_part() -> None:
-    text = show.render_text(Report("patchify", failing("a\n\nb").results))
+    text = show.render_text(Report("patchify", make_failing_report("a\n\nb").results))
     assert "Seen: a b" in text
     assert "Expected: a b" in text
     assert "Why: a b" in text
 
 
 def test_outside_of_a_notebook_there_is_text_only() -> None:
-    assert failing("wrong", points=4)._repr_mimebundle_() == {
-        "text/plain": show.render_text(failing("wrong", points=4))
+    assert make_failing_report("wrong", points=4)._repr_mimebundle_() == {
+        "text/plain": show.render_text(make_failing_report("wrong", points=4))
     }
 
 
 @pytest.fixture
-def in_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+def pretend_notebook_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(show, "is_in_notebook_kernel", lambda: True)
 
 
-@pytest.mark.usefixtures("in_notebook")
+@pytest.mark.usefixtures("pretend_notebook_kernel")
 def test_a_graded_cell_ends_in_its_points() -> None:
-    bundle = failing("wrong", points=4)._repr_mimebundle_()
+    bundle = make_failing_report("wrong", points=4)._repr_mimebundle_()
     assert bundle["text/plain"] == "1.0"
-    assert bundle["text/html"] == show.render_html(failing("wrong", points=4))
+    assert bundle["text/html"] == show.render_html(make_failing_report("wrong", points=4))
     assert Report("patchify", problem="No.", points=4)._repr_mimebundle_()["text/plain"] == "0.0"
 
 
-@pytest.mark.usefixtures("in_notebook")
+@pytest.mark.usefixtures("pretend_notebook_kernel")
 def test_a_cell_without_points_ends_in_text() -> None:
-    assert failing("wrong")._repr_mimebundle_()["text/plain"] == show.render_text(failing("wrong"))
+    assert make_failing_report("wrong")._repr_mimebundle_()["text/plain"] == show.render_text(
+        make_failing_report("wrong")
+    )
 
 
-@pytest.mark.usefixtures("in_notebook")
+@pytest.mark.usefixtures("pretend_notebook_kernel")
 def test_what_jupyter_gets_is_json() -> None:
-    bundle = failing(HOSTILE, points=4)._repr_mimebundle_()
+    bundle = make_failing_report(HOSTILE, points=4)._repr_mimebundle_()
     assert json.loads(json.dumps(bundle, allow_nan=False))[show.REPORT_MIME]["max_score"] == 4

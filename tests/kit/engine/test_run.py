@@ -27,17 +27,17 @@ def test_a_right_answer_earns_its_points() -> None:
     assert report.score == 8
 
 
-def exercise_of(*checks: Callable[[Student, Probe], None], needs: Callable[..., None] | None = None) -> Exercise:
+def make_exercise(*checks: Callable[[Student, Probe], None], needs: Callable[..., None] | None = None) -> Exercise:
     exercise = Exercise("double", "00_start")
     for each in checks:
         exercise.check(needs=needs)(each) if needs and each is not needs else exercise.check(each)
     return exercise
 
 
-def results_of(
+def run_checks_on(
     function: Callable[..., object], *checks: Callable[[Student, Probe], None], **options: Any
 ) -> tuple[CheckResult, ...]:
-    return run_checks(exercise_of(*checks, **options), {"double": function})
+    return run_checks(make_exercise(*checks, **options), {"double": function})
 
 
 def it_doubles(student: Student, probe: Probe) -> None:
@@ -73,7 +73,7 @@ def it_has_a_first_number(student: Student, probe: Probe) -> None:
     ],
 )
 def test_a_check_that_stumbles_is_a_failure_in_words(answer: object, seen: str) -> None:
-    (result,) = results_of(lambda x: answer, it_has_a_first_number)
+    (result,) = run_checks_on(lambda x: answer, it_has_a_first_number)
     assert result.verdict == Verdict.FAIL
     assert result.seen.startswith(seen)
     assert result.look
@@ -89,7 +89,7 @@ def test_not_even_an_exit_inside_a_check_escapes(error: type[BaseException]) -> 
         """It can be doubled."""
         student.build()._backend.module.double()
 
-    (result,) = results_of(Hostile, it_can_be_doubled)
+    (result,) = run_checks_on(Hostile, it_can_be_doubled)
     assert (result.verdict, error.__name__ in result.seen) == (Verdict.FAIL, True)
 
 
@@ -98,7 +98,7 @@ def test_the_user_may_interrupt() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        results_of(interrupt, it_doubles)
+        run_checks_on(interrupt, it_doubles)
 
 
 def this_machine_cannot_tell(student: Student, probe: Probe) -> None:
@@ -107,14 +107,14 @@ def this_machine_cannot_tell(student: Student, probe: Probe) -> None:
 
 
 def test_undecided_gains_nothing_and_loses_nothing() -> None:
-    results = results_of(lambda x: 3 * x, it_doubles, this_machine_cannot_tell)
+    results = run_checks_on(lambda x: 3 * x, it_doubles, this_machine_cannot_tell)
     assert [str(each.verdict) for each in results] == ["fail", "undecided"]
     assert Report("double", results, 4).score == 0
-    assert Report("double", results_of(lambda x: 2 * x, it_doubles, this_machine_cannot_tell), 4).score == 4
+    assert Report("double", run_checks_on(lambda x: 2 * x, it_doubles, this_machine_cannot_tell), 4).score == 4
 
 
 def test_a_check_waits_for_the_one_it_needs() -> None:
-    results = results_of(lambda x: 3 * x, it_doubles, it_answers_twice, it_has_a_first_number, needs=it_doubles)
+    results = run_checks_on(lambda x: 3 * x, it_doubles, it_answers_twice, it_has_a_first_number, needs=it_doubles)
     assert [str(each.verdict) for each in results] == ["fail", "undecided", "undecided"]
     assert results[1].waits
     assert "“It doubles.”" in results[1].seen
@@ -123,7 +123,7 @@ def test_a_check_waits_for_the_one_it_needs() -> None:
 
 
 def test_the_same_failure_is_reported_once() -> None:
-    first, second = make_report_lines(results_of(lambda x: 3 * x, it_doubles, it_answers_twice), {}, [])
+    first, second = make_report_lines(run_checks_on(lambda x: 3 * x, it_doubles, it_answers_twice), {}, [])
     assert "1.5 times" in first.seen
     assert (second.seen, second.expected, second.look) == ("the same as above", "", "")
 
@@ -133,7 +133,7 @@ def test_the_same_exception_with_other_sizes_is_reported_once() -> None:
         """It takes five rows."""
         student(probe.normal(5, 3))
 
-    lead, *others = make_report_lines(results_of(lambda x: x @ x, it_doubles, it_takes_five_rows), {}, [])
+    lead, *others = make_report_lines(run_checks_on(lambda x: x @ x, it_doubles, it_takes_five_rows), {}, [])
     assert "raised RuntimeError" in lead.seen
     assert [each.waits_for for each in others] == [lead.name] * 2
 
@@ -166,7 +166,7 @@ def test_giving_the_input_back_is_judged_by_its_numbers() -> None:
     def in_place(x: Tensor) -> Tensor:
         return x.mul_(2)
 
-    assert results_of(in_place, it_doubles)[0].verdict == Verdict.PASS
+    assert run_checks_on(in_place, it_doubles)[0].verdict == Verdict.PASS
 
 
 def test_state_between_calls_does_not_confuse_the_checks() -> None:
@@ -176,7 +176,7 @@ def test_state_between_calls_does_not_confuse_the_checks() -> None:
         calls.append(1)
         return 2 * x if len(calls) == 1 else 3 * x
 
-    assert [str(each.verdict) for each in results_of(counting, it_doubles, it_answers_twice)] == ["pass", "fail"]
+    assert [str(each.verdict) for each in run_checks_on(counting, it_doubles, it_answers_twice)] == ["pass", "fail"]
 
 
 def test_a_class_that_inherits_its_parts_earns_nothing_before_it_is_written() -> None:
@@ -195,7 +195,7 @@ def test_a_check_waits_for_all_that_it_needs() -> None:
         """It fails."""
         raise Failure("wrong")
 
-    exercise = exercise_of(it_doubles, it_fails)
+    exercise = make_exercise(it_doubles, it_fails)
     exercise.check(needs=(it_doubles, it_fails), worth=2)(it_answers_twice)
     double, fails, waiting = run_checks(exercise, {"double": lambda x: 2 * x})
     assert (double.verdict, fails.verdict, waiting.verdict) == ("pass", "fail", "undecided")

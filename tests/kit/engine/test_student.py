@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure, NotWritten
-from tests.kit.engine.patchify_student import INPUT, raises, student
+from tests.kit.engine.patchify_student import INPUT, make_raising_patchify, make_student
 
 
 def test_calls_get_copies() -> None:
@@ -22,7 +22,7 @@ def test_calls_get_copies() -> None:
         return images
 
     images, sizes = INPUT.clone(), [2, 3]
-    mine = student(spoil)
+    mine = make_student(spoil)
     assert not mine(images, sizes).any()
     assert torch.equal(images, INPUT)
     assert sizes == [2, 3]
@@ -40,35 +40,35 @@ def test_calls_get_copies() -> None:
     ],
 )
 def test_every_change_of_an_input_is_seen(change: Callable[[Tensor], object]) -> None:
-    mine = student(lambda x: (change(x), 0)[1])
+    mine = make_student(lambda x: (change(x), 0)[1])
     mine(INPUT)
     assert mine.changed_inputs == ["(2, 3)"]
 
 
 def test_an_input_that_is_read_and_returned_is_not_changed() -> None:
-    mine = student(lambda x: x.requires_grad_())
+    mine = make_student(lambda x: x.requires_grad_())
     mine(INPUT)
     assert mine.changed_inputs == []
 
 
 def test_the_user_may_interrupt() -> None:
     with pytest.raises(KeyboardInterrupt):
-        student(raises(KeyboardInterrupt))(INPUT)
+        make_student(make_raising_patchify(KeyboardInterrupt))(INPUT)
     with pytest.raises(KeyboardInterrupt):
-        student(raises(KeyboardInterrupt)).error_of(INPUT)
+        make_student(make_raising_patchify(KeyboardInterrupt)).error_of(INPUT)
 
 
 def test_the_error_of_a_call_can_be_requested() -> None:
     error = ValueError("height 3 is not divisible by 2")
-    raised = student(raises(error)).error_of(INPUT)
+    raised = make_student(make_raising_patchify(error)).error_of(INPUT)
     assert raised is not None
     assert raised.is_a("ValueError")
     assert not raised.is_a("TypeError")
     assert raised.words == "height 3 is not divisible by 2"
     assert raised.line == "`raise error`"
     assert raised.functions[-1] == "patchify"
-    assert student(lambda x: x).error_of(INPUT) is None
-    ended = student(raises(SystemExit)).error_of(INPUT)
+    assert make_student(lambda x: x).error_of(INPUT) is None
+    ended = make_student(make_raising_patchify(SystemExit)).error_of(INPUT)
     assert ended is not None
     assert ended.is_a("SystemExit")
 
@@ -79,7 +79,7 @@ def test_what_a_call_left_behind_is_seen() -> None:
         return model
 
     model, weights = nn.Linear(3, 2), {"weight": torch.ones(2, 3), "bias": torch.ones(2)}
-    seen = student(load).see(model, weights)
+    seen = make_student(load).see(model, weights)
     assert seen.result is seen.inputs[0]
     assert seen.result is not model
     assert seen.result.weight.eq(1).all()
@@ -101,19 +101,21 @@ def test_what_a_call_left_behind_is_seen() -> None:
     ],
 )
 def test_shared_memory_is_seen(function: Callable[..., Any], shares: bool) -> None:
-    assert student(function).see(nn.Linear(3, 2), {"weight": torch.ones(2, 3)}).shares_memory is shares
+    assert make_student(function).see(nn.Linear(3, 2), {"weight": torch.ones(2, 3)}).shares_memory is shares
 
 
 def test_an_input_that_comes_back_shares_its_memory() -> None:
-    seen = student(lambda x: x).see(INPUT)
+    seen = make_student(lambda x: x).see(INPUT)
     assert seen.shares_memory
     assert seen.result is seen.inputs[0]
 
 
 def test_gradients_of_inputs_are_those_of_any_right_implementation() -> None:
     x, scale = torch.randn(2, 3).mT, torch.randn(2)
-    first = student(lambda x, scale, power: ((x * scale) ** power, x.sum(0))).input_gradients(x, scale, 2)
-    second = student(lambda x, scale, power: [x * x * scale * scale, torch.ones(3) @ x]).input_gradients(x, scale, 2)
+    first = make_student(lambda x, scale, power: ((x * scale) ** power, x.sum(0))).input_gradients(x, scale, 2)
+    second = make_student(lambda x, scale, power: [x * x * scale * scale, torch.ones(3) @ x]).input_gradients(
+        x, scale, 2
+    )
     for one, other in zip(first[:2], second[:2], strict=True):
         assert torch.allclose(one, other, atol=1e-6)
     assert first[2] is None
@@ -122,10 +124,10 @@ def test_gradients_of_inputs_are_those_of_any_right_implementation() -> None:
 
 
 def test_what_does_not_depend_on_an_input_has_no_gradient() -> None:
-    assert student(lambda x, y: x.detach() * y).input_gradients(INPUT, INPUT)[0] is None
-    assert student(lambda x: 3).input_gradients(INPUT) == (None,)
+    assert make_student(lambda x, y: x.detach() * y).input_gradients(INPUT, INPUT)[0] is None
+    assert make_student(lambda x: 3).input_gradients(INPUT) == (None,)
     with pytest.raises(Failure, match="patchify raised RuntimeError"):
-        student(lambda x: x.exp().sin_().mul_(2)).input_gradients(INPUT)
+        make_student(lambda x: x.exp().sin_().mul_(2)).input_gradients(INPUT)
 
 
 class Projection(nn.Module):
@@ -144,13 +146,13 @@ def build_module(kind: Callable[..., Any], *arguments: Any) -> StudentModule:
     return Student({"Projection": kind}).build(*arguments)
 
 
-def weights_for(dim: int) -> dict[str, Tensor]:
+def make_weights(dim: int) -> dict[str, Tensor]:
     return {"projection.weight": torch.ones(4, dim), "projection.bias": torch.zeros(4)}
 
 
 def test_a_module_is_built_loaded_and_run() -> None:
     module = build_module(Projection, 3)
-    module.load(weights_for(3))
+    module.load(make_weights(3))
     assert torch.equal(module(INPUT), INPUT.sum(1, keepdim=True).expand(2, 4))
     assert module.list_parameters_without_gradient(module(INPUT)) == []
 
@@ -196,7 +198,7 @@ def test_parameters_that_are_not_as_evaluated_are_named(
 def test_a_module_tells_its_parameters_and_its_state() -> None:
     module = Student({"Projection": Projection}).build(3, used=False)
     assert module.parameter_shapes() == {"projection.weight": (4, 3), "projection.bias": (4,)}
-    module.load(weights_for(3))
+    module.load(make_weights(3))
     module.double()
     tensors = module.tensors()
     assert tensors["projection.weight"].dtype == torch.float64
@@ -211,7 +213,7 @@ def test_a_module_changes_its_mode_and_its_dtype() -> None:
             return nn.functional.dropout(super().forward(x), training=self.training)
 
     module = build_module(Dropped, 3)
-    module.load(weights_for(3) | {"projection.bias": torch.ones(4)})
+    module.load(make_weights(3) | {"projection.bias": torch.ones(4)})
     module.eval()
     assert module(INPUT).all()
     module.train()
@@ -221,7 +223,7 @@ def test_a_module_changes_its_mode_and_its_dtype() -> None:
 
 def test_gradients_of_parameters_start_from_the_same_cotangent() -> None:
     module = build_module(Projection, 3)
-    module.load(weights_for(3))
+    module.load(make_weights(3))
     gradients = module.gradients(module(INPUT))
     start = torch.randn(2, 4, generator=torch.Generator().manual_seed(0))
     assert torch.allclose(gradients["projection.bias"], start.sum(0))
@@ -252,7 +254,7 @@ def test_a_lazy_layer_has_no_shape_yet() -> None:
             self.projection = nn.LazyLinear(4)
 
     with pytest.raises(Failure) as caught:
-        build_module(Lazy, 3).load(weights_for(3))
+        build_module(Lazy, 3).load(make_weights(3))
     assert caught.value.seen == "`projection.weight` has no shape yet"
 
 

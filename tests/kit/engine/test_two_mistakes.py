@@ -24,21 +24,21 @@ ROOT = Path(__file__).parents[3]
 OWN = [each for each in EXERCISES.values() if list_pairs(each) and not each.name.startswith("fix_")]
 
 
-def seeded_sample():
+def iterate_sampled_pairs():
     drawn = random.Random(5)
     for exercise in OWN:
         for pair in drawn.sample(list_pairs(exercise), 2):
             yield pytest.param(exercise, pair, id=f"{exercise.name}-{pair.name}")
 
 
-def pair_called(exercise, first, second):
+def find_pair(exercise, first, second):
     return next(
         pair for pair in list_pairs(EXERCISES[exercise]) if (pair.first.name, pair.second.name) == (first, second)
     )
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize(("exercise", "pair"), list(seeded_sample()))
+@pytest.mark.parametrize(("exercise", "pair"), list(iterate_sampled_pairs()))
 def test_a_pair_fails_and_is_reported_as_one_of_its_own(exercise, pair):
     """By its name, or by a name that gives the same: of one of the two, where that hides the other, or of another."""
     report = check(exercise.name, *pair.objects, points=10)
@@ -94,7 +94,7 @@ UNNAMED_BY_GRADING = [("VisionTransformer", "mean of all tokens", "positions nev
 @pytest.mark.proof
 @pytest.mark.parametrize(("exercise", "first", "second"), [each for each in COMMON if each not in UNNAMED_BY_CHECK])
 def test_a_common_pair_is_named_by_public_checks(exercise, first, second):
-    pair = pair_called(exercise, first, second)
+    pair = find_pair(exercise, first, second)
     assert explain_unrecognized_pair_of_mistakes(EXERCISES[exercise], pair) == ""
     report = check(exercise, *pair.objects, points=10)
     assert report.misconceptions == (f"{first}, and {second}",)
@@ -105,7 +105,7 @@ def test_a_common_pair_is_named_by_public_checks(exercise, first, second):
 @pytest.mark.proof
 @pytest.mark.parametrize(("exercise", "first", "second"), [each for each in COMMON if each not in UNNAMED_BY_GRADING])
 def test_a_common_pair_is_named_by_hidden_checks(exercise, first, second):
-    pair, key = pair_called(exercise, first, second), b"a class"
+    pair, key = find_pair(exercise, first, second), b"a class"
     names = EXERCISES[exercise].objects
     outcomes = list(hidden_checks().run(exercise, lambda: Student(dict(zip(names, pair.objects, strict=True))), key))
     named = name_failures(EXERCISES[exercise], outcomes, Replays(hidden_checks(), exercise, key))
@@ -117,9 +117,7 @@ def test_an_answer_that_is_no_pair_is_not_named_so():
         return torch.nn.functional.unfold(images, patch_size, stride=patch_size).transpose(1, 2).flip(2)
 
     def nearly(images, patch_size):
-        return (
-            pair_called("patchify", "column order", "channels last inside a token").objects[0](images, patch_size) + 1
-        )
+        return find_pair("patchify", "column order", "channels last inside a token").objects[0](images, patch_size) + 1
 
     for wrong in (other, nearly):
         assert check("patchify", wrong).misconceptions == ()
@@ -160,7 +158,7 @@ SCALE_MISTAKES = {
 }
 
 
-def tripled_and_shifted():
+def make_scale_exercise():
     """``scale(x)`` should give 2 * x for positive numbers, and leave negative ones alone."""
     exercise = Exercise("scale", "00_start")
 
@@ -181,7 +179,7 @@ def tripled_and_shifted():
 
 
 def test_two_failures_that_two_mistakes_explain_apart_are_one_pair():
-    exercise = tripled_and_shifted()
+    exercise = make_scale_exercise()
     results = run_checks(exercise, {"scale": lambda x: torch.where(x > 0, 3 * x, 2 * x)})
     assert [each.misconception for each in results] == ["tripled, and negative ones too"] * 2
     assert results[0].causes[0].explanation == "Two mistakes at once. Tripled. Negative numbers double too."
@@ -192,7 +190,7 @@ def test_two_failures_that_two_mistakes_explain_apart_are_one_pair():
 
 
 def test_a_failure_that_a_single_mistake_explains_is_no_pair():
-    exercise = tripled_and_shifted()
+    exercise = make_scale_exercise()
     results = run_checks(exercise, {"scale": lambda x: torch.where(x > 0, 3 * x, x)})
     assert [each.misconception for each in results] == ["tripled", None]
     results = run_checks(exercise, {"scale": lambda x: torch.where(x > 0, 3 * x, 5 * x)})
@@ -200,7 +198,7 @@ def test_a_failure_that_a_single_mistake_explains_is_no_pair():
 
 
 def test_a_pair_that_is_none_is_reported_with_its_reason():
-    exercise = tripled_and_shifted()
+    exercise = make_scale_exercise()
     reasons = {pair.name: explain_unrecognized_pair_of_mistakes(exercise, pair) for pair in list_pairs(exercise)}
     assert reasons["tripled, and negative ones too"] == ""
     assert reasons["tripled, and shifted by nothing"].endswith("looks like tripled")
@@ -212,14 +210,14 @@ def test_a_pair_that_is_none_is_reported_with_its_reason():
 
 
 def test_edits_of_one_line_are_no_pair():
-    names = {pair.name for pair in list_pairs(tripled_and_shifted())}
+    names = {pair.name for pair in list_pairs(make_scale_exercise())}
     assert "tripled, and negative ones too" in names
     assert "negative ones too, and mirrored" not in names
 
 
 def test_pairs_that_are_alike_here_are_not_named():
     """With "tripled" either gives the same: of two names of pairs at least one would be false."""
-    found = run_checks(tripled_and_shifted(), {"scale": lambda x: torch.where(x > 0, 3 * x, -x)})
+    found = run_checks(make_scale_exercise(), {"scale": lambda x: torch.where(x > 0, 3 * x, -x)})
     assert [[cause.name for cause in each.causes] for each in found] == [["tripled"], ["mirrored", "sizes alone"]]
 
 

@@ -106,14 +106,14 @@ def endless_for_four(images: Tensor, patch_size: int) -> Tensor:
     return endless(images, patch_size) if len(images) == 4 else patchify(images, patch_size)
 
 
-def late(report: Report) -> list[str]:
+def list_seen_failures(report: Report) -> list[str]:
     return [each.seen for each in report.results if each.verdict == Verdict.FAIL]
 
 
 @pytest.mark.parametrize("answer", [endless, asleep, catches_exceptions, catches_everything, right_once_it_was_stopped])
 def test_an_answer_that_does_not_end_is_stopped_once(answer: Callable[..., Tensor]) -> None:
     report = check("patchify", answer, points=8)
-    assert late(report) == ["patchify did not come back within 10 seconds"]
+    assert list_seen_failures(report) == ["patchify did not come back within 10 seconds"]
     assert report.score == 0
     assert report.results[0].expected == "an answer in less than a second"
     assert "11 checks wait until this one passes" in str(report)
@@ -123,12 +123,12 @@ def test_an_answer_that_does_not_end_is_stopped_where_a_thread_cannot_be_signall
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr(signal, "pthread_kill")  # as on Windows
-    assert late(check("patchify", endless)) == ["patchify did not come back within 10 seconds"]
+    assert list_seen_failures(check("patchify", endless)) == ["patchify did not come back within 10 seconds"]
 
 
 def test_what_was_decided_before_keeps_its_points() -> None:
     report = check("patchify", endless_for_four, points=8)
-    assert late(report) == ["patchify did not come back within 10 seconds"]
+    assert list_seen_failures(report) == ["patchify did not come back within 10 seconds"]
     assert 0 < (report.score or 0) < 8
     assert sum(each.verdict == Verdict.PASS for each in report.results) == 3
 
@@ -138,7 +138,9 @@ def test_calls_that_are_slow_one_by_one_end_together() -> None:
         CLOCK.pass_by(9)
         return patchify(images, patch_size)
 
-    assert late(check("patchify", slow)) == ["patchify took more than the 60 seconds that all its checks have together"]
+    assert list_seen_failures(check("patchify", slow)) == [
+        "patchify took more than the 60 seconds that all its checks have together"
+    ]
 
 
 def test_the_time_of_known_mistakes_is_not_the_answers(limit: Callable[..., None]) -> None:
@@ -201,13 +203,13 @@ def test_the_students_interrupt_ends_it_in_a_sentence(
 def test_an_interrupt_in_our_own_code_waits_for_its_end() -> None:
     done: list[str] = []
 
-    def ours() -> None:
+    def interrupt_with_cleanup() -> None:
         with Watchdog("patchify", (__file__,), ()) as watchdog, watchdog.call():
             signal.raise_signal(signal.SIGINT)
             done.append("cleaned up")
 
     with pytest.raises(InterruptedCheck):
-        ours()
+        interrupt_with_cleanup()
     assert done == ["cleaned up"]
 
 
@@ -221,7 +223,7 @@ def test_a_thread_that_is_not_the_main_one_is_reported_when_the_call_ends() -> N
     thread = threading.Thread(target=lambda: reports.append(check("patchify", slow)))
     thread.start()
     thread.join()
-    assert late(reports[0]) == ["patchify did not come back within 10 seconds"]
+    assert list_seen_failures(reports[0]) == ["patchify did not come back within 10 seconds"]
 
 
 def test_the_limits_are_those_of_grading() -> None:

@@ -20,7 +20,7 @@ CANVAS = (
 )
 
 
-def result(student="ada", lesson="01_patchify", score=9.5, **changes):
+def make_published_result(student="ada", lesson="01_patchify", score=9.5, **changes):
     """A published result of two exercises, out of 10 points."""
     checks = [
         {"name": "test_tokens_run_row_by_row", "verdict": "pass", "message": None, "misconception": None},
@@ -42,38 +42,42 @@ def result(student="ada", lesson="01_patchify", score=9.5, **changes):
 def make_rejected(student="ben", **changes):
     """A published result of a file that cannot be graded."""
     reason = {"status": "rejected", "reason": "the file is empty", "score": 0.0, "max_score": 0.0, "exercises": []}
-    return result(student) | reason | changes
+    return make_published_result(student) | reason | changes
 
 
 @pytest.fixture
-def results_file(tmp_path):
+def write_results(tmp_path):
     """Writes results into a file."""
 
-    def write(*entries):
+    def write_entries(*entries):
         path = tmp_path / "results.json"
         path.write_text(json.dumps({"version": 1, "submissions": entries}))
         return path
 
-    return write
+    return write_entries
 
 
-def export(path, system, *options):
+def run_export(path, system, *options):
     return CliRunner().invoke(app, ["export", str(path), "--to", system, *map(str, options)])
 
 
-def roster(tmp_path, text=ROSTER):
+def write_roster(tmp_path, text=ROSTER):
     path = tmp_path / "roster.csv"
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def rows(text):
+def read_csv_rows(text):
     return list(csv.reader(text.splitlines()))
 
 
-def test_canvas_gets_its_own_columns_and_the_points_possible(results_file):
-    entries = result(), result("ben", score=7.125), result("ada", "02_positions", 4.0, max_score=20.0)
-    done = export(results_file(*entries), "canvas")
+def test_canvas_gets_its_own_columns_and_the_points_possible(write_results):
+    entries = (
+        make_published_result(),
+        make_published_result("ben", score=7.125),
+        make_published_result("ada", "02_positions", 4.0, max_score=20.0),
+    )
+    done = run_export(write_results(*entries), "canvas")
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout == (
         "Student,ID,SIS User ID,SIS Login ID,Section,01_patchify,02_positions\n"
@@ -83,54 +87,67 @@ def test_canvas_gets_its_own_columns_and_the_points_possible(results_file):
     )
 
 
-def test_canvas_s_own_gradebook_is_a_roster(results_file, tmp_path):
-    path = results_file(result(), result("S-8"), result("dan"))
-    done = export(path, "canvas", "--roster", roster(tmp_path, CANVAS))
+def test_canvas_s_own_gradebook_is_a_roster(write_results, tmp_path):
+    path = write_results(make_published_result(), make_published_result("S-8"), make_published_result("dan"))
+    done = run_export(path, "canvas", "--roster", write_roster(tmp_path, CANVAS))
     assert done.exit_code == 1
     assert "dan is not in the roster" in done.stderr
-    assert rows(done.stdout)[2:] == [
+    assert read_csv_rows(done.stdout)[2:] == [
         ["Lovelace, Ada", "1001", "S-7", "ada", "Mondays", "9.5"],
         ["Bit, Ben", "1002", "S-8", "ben@uni.example", "Mondays", "9.5"],
     ]
 
 
-def test_moodle_gets_who_then_a_grade_with_its_feedback(results_file, tmp_path):
-    entries = result(), result("cleo", "02_positions", 3.0)
-    done = export(results_file(*entries), "moodle", "--roster", roster(tmp_path))
+def test_moodle_gets_who_then_a_grade_with_its_feedback(write_results, tmp_path):
+    entries = make_published_result(), make_published_result("cleo", "02_positions", 3.0)
+    done = run_export(write_results(*entries), "moodle", "--roster", write_roster(tmp_path))
     assert (done.exit_code, done.stderr) == (0, "")
     said = "patchify 8 of 8; unpatchify 1.5 of 2 (looks like: column order)"
     lessons = ["01_patchify", "01_patchify (feedback)", "02_positions", "02_positions (feedback)"]
-    assert rows(done.stdout) == [
+    assert read_csv_rows(done.stdout) == [
         ["First name", "Last name", "ID number", "Email address", *lessons],
         ["Ada", "Lovelace", "ada", "ada@example.org", "9.5", said, "-", ""],
         ["Cleo", "Côté", "cleo", "cleo@example.org", "-", "", "3", said],
     ]
 
 
-def test_moodle_gets_no_line_whose_identifier_is_empty(results_file, tmp_path):
+def test_moodle_gets_no_line_whose_identifier_is_empty(write_results, tmp_path):
     """Moodle would give that line's grades to the student above it."""
-    done = export(results_file(result(), result("ben")), "moodle", "--roster", roster(tmp_path))
+    done = run_export(
+        write_results(make_published_result(), make_published_result("ben")),
+        "moodle",
+        "--roster",
+        write_roster(tmp_path),
+    )
     assert done.exit_code == 1
     assert "ben has no email address in the roster" in done.stderr
-    assert [row[2] for row in rows(done.stdout)[1:]] == ["ada"]
-    without = roster(tmp_path, "id,first\nada,Ada\nben,Ben\n")
-    by_id = export(results_file(result(), result("ben")), "moodle", "--roster", without)
+    assert [row[2] for row in read_csv_rows(done.stdout)[1:]] == ["ada"]
+    without = write_roster(tmp_path, "id,first\nada,Ada\nben,Ben\n")
+    by_id = run_export(
+        write_results(make_published_result(), make_published_result("ben")), "moodle", "--roster", without
+    )
     assert by_id.exit_code == 0
-    assert rows(by_id.stdout)[0][:4] == ["First name", "Last name", "ID number", "01_patchify"]
-    assert [row[2] for row in rows(by_id.stdout)[1:]] == ["ada", "ben"]
+    assert read_csv_rows(by_id.stdout)[0][:4] == ["First name", "Last name", "ID number", "01_patchify"]
+    assert [row[2] for row in read_csv_rows(by_id.stdout)[1:]] == ["ada", "ben"]
 
 
 @pytest.mark.parametrize("system", ["canvas", "moodle"])
-def test_what_is_left_out_gets_a_sentence_and_all_others_a_grade(results_file, tmp_path, system):
+def test_what_is_left_out_gets_a_sentence_and_all_others_a_grade(write_results, tmp_path, system):
     entries = (
-        *(result(), make_rejected(), result("eve"), result("cleo"), result("cleo", path="submitted/cleo/copy.ipynb")),
         *(
-            result(None, path="inbox/x.ipynb"),
-            result("ada", None),
+            make_published_result(),
+            make_rejected(),
+            make_published_result("eve"),
+            make_published_result("cleo"),
+            make_published_result("cleo", path="submitted/cleo/copy.ipynb"),
+        ),
+        *(
+            make_published_result(None, path="inbox/x.ipynb"),
+            make_published_result("ada", None),
             make_rejected("ada", status="error", reason="no torch"),
         ),
     )
-    done = export(results_file(*entries), system, "--roster", roster(tmp_path))
+    done = run_export(write_results(*entries), system, "--roster", write_roster(tmp_path))
     assert done.exit_code == 1
     lines = done.stderr.splitlines()
     assert len(lines) == 6
@@ -147,31 +164,31 @@ def test_what_is_left_out_gets_a_sentence_and_all_others_a_grade(results_file, t
     assert "9.5" in done.stdout
 
 
-def test_a_graded_file_beside_a_rejected_one_is_no_second_result(results_file):
-    done = export(results_file(result(), make_rejected("ada")), "canvas")
-    assert rows(done.stdout)[2][-1] == "9.5"
+def test_a_graded_file_beside_a_rejected_one_is_no_second_result(write_results):
+    done = run_export(write_results(make_published_result(), make_rejected("ada")), "canvas")
+    assert read_csv_rows(done.stdout)[2][-1] == "9.5"
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_formulas_are_defused_and_an_id_that_is_one_is_not_exported(results_file, tmp_path):
-    listed = roster(tmp_path, "id,first,last,email\nada,=1+1,@SUM(A1),ada@example.org\n")
-    done = export(results_file(result()), "moodle", "--roster", listed)
-    assert rows(done.stdout)[1][:2] == ["'=1+1", "'@SUM(A1)"]
-    done = export(results_file(result(), result("=HYPERLINK(1)")), "canvas")
+def test_formulas_are_defused_and_an_id_that_is_one_is_not_exported(write_results, tmp_path):
+    listed = write_roster(tmp_path, "id,first,last,email\nada,=1+1,@SUM(A1),ada@example.org\n")
+    done = run_export(write_results(make_published_result()), "moodle", "--roster", listed)
+    assert read_csv_rows(done.stdout)[1][:2] == ["'=1+1", "'@SUM(A1)"]
+    done = run_export(write_results(make_published_result(), make_published_result("=HYPERLINK(1)")), "canvas")
     assert "enter this grade by hand" in done.stderr
     assert "HYPERLINK" not in done.stdout
 
 
-def test_results_out_of_different_points_are_reported(results_file):
-    done = export(results_file(result(), result("ben", max_score=8.0)), "canvas")
+def test_results_out_of_different_points_are_reported(write_results):
+    done = run_export(write_results(make_published_result(), make_published_result("ben", max_score=8.0)), "canvas")
     assert done.exit_code == 1
     assert "01_patchify has results out of 8 and 10 points" in done.stderr
 
 
-def test_gradescope_gets_a_test_for_each_exercise_and_no_flag(results_file, tmp_path):
+def test_gradescope_gets_a_test_for_each_exercise_and_no_flag(write_results, tmp_path):
     out = tmp_path / "out.json"
-    path = results_file(result(None, flags=["reference-copied"]))
-    done = export(path, "gradescope", "--out", out, "--visibility", "after_due_date")
+    path = write_results(make_published_result(None, flags=["reference-copied"]))
+    done = run_export(path, "gradescope", "--out", out, "--visibility", "after_due_date")
     assert done.exit_code == 0
     assert "not exported: submitted/None/01_patchify/01_patchify.ipynb: reference-copied" in done.stderr
     made = json.loads(out.read_text())
@@ -196,10 +213,10 @@ def test_gradescope_gets_a_test_for_each_exercise_and_no_flag(results_file, tmp_
     assert "reference-copied" not in out.read_text()
 
 
-def test_gradescope_tells_a_student_why_nothing_could_be_graded(results_file):
-    made = json.loads(export(results_file(make_rejected()), "gradescope").stdout)
+def test_gradescope_tells_a_student_why_nothing_could_be_graded(write_results):
+    made = json.loads(run_export(write_results(make_rejected()), "gradescope").stdout)
     assert (made["score"], made["output"]) == (0, "It could not be graded: the file is empty")
-    assert "There is no notebook" in json.loads(export(results_file(), "gradescope").stdout)["output"]
+    assert "There is no notebook" in json.loads(run_export(write_results(), "gradescope").stdout)["output"]
 
 
 UNDECIDED = {"name": "test_a", "verdict": "undecided", "message": None, "misconception": None}
@@ -209,13 +226,13 @@ UNDECIDED = {"name": "test_a", "verdict": "undecided", "message": None, "misconc
     "found", [{"checks": [], "reason": "our-error"}, {"checks": [UNDECIDED]}], ids=["unusable", "undecided"]
 )
 @pytest.mark.parametrize("system", ["canvas", "moodle", "gradescope", "classroom50"])
-def test_a_lesson_of_which_a_part_is_not_graded_yet_has_no_grade(results_file, monkeypatch, system, found):
+def test_a_lesson_of_which_a_part_is_not_graded_yet_has_no_grade(write_results, monkeypatch, system, found):
     for name in RUNNER:
         monkeypatch.setenv(name, RUNNER[name])
-    waiting = result("ben", score=8.0)
+    waiting = make_published_result("ben", score=8.0)
     waiting["exercises"][1] |= {"score": 0.0, "misconception": None, **found}
-    others = [result()] if system in ("canvas", "moodle") else []
-    done = export(results_file(waiting, *others), system)
+    others = [make_published_result()] if system in ("canvas", "moodle") else []
+    done = run_export(write_results(waiting, *others), system)
     assert done.exit_code == 1
     assert "no grade, for unpatchify is not graded yet" in " ".join(done.stderr.split())
     assert "ben" not in done.stdout
@@ -225,13 +242,13 @@ def test_a_lesson_of_which_a_part_is_not_graded_yet_has_no_grade(results_file, m
 @pytest.mark.parametrize(
     ("entries", "words"),
     [
-        ([result(), result("ben")], "one submission at a time, and here are 2"),
+        ([make_published_result(), make_published_result("ben")], "one submission at a time, and here are 2"),
         ([make_rejected(status="error", reason="no torch")], "that is no zero: no torch"),
     ],
 )
-def test_gradescope_gets_no_file_that_would_read_as_a_wrong_grade(results_file, tmp_path, entries, words):
+def test_gradescope_gets_no_file_that_would_read_as_a_wrong_grade(write_results, tmp_path, entries, words):
     out = tmp_path / "out.json"
-    done = export(results_file(*entries), "gradescope", "--out", out)
+    done = run_export(write_results(*entries), "gradescope", "--out", out)
     assert done.exit_code == 1
     assert words in done.stderr
     assert not out.exists()
@@ -252,22 +269,22 @@ def test_what_holds_no_results_gets_a_sentence(tmp_path, content, words):
     path = tmp_path / "results.json"
     if content is not None:
         path.write_text(content)
-    done = export(path, "canvas", "--out", tmp_path / "out.csv")
+    done = run_export(path, "canvas", "--out", tmp_path / "out.csv")
     assert done.exit_code == 1
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out.csv").exists()
 
 
-def test_grades_are_written_for_their_owner_alone(results_file, tmp_path):
+def test_grades_are_written_for_their_owner_alone(write_results, tmp_path):
     out = tmp_path / "out.csv"
-    assert export(results_file(result()), "canvas", "--out", out).exit_code == 0
+    assert run_export(write_results(make_published_result()), "canvas", "--out", out).exit_code == 0
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
 
 
-def test_a_system_or_visibility_that_does_not_exist_is_a_usage_error(results_file):
-    assert export(results_file(result()), "blackboard").exit_code == 2
-    assert export(results_file(result()), "gradescope", "--visibility", "never").exit_code == 2
+def test_a_system_or_visibility_that_does_not_exist_is_a_usage_error(write_results):
+    assert run_export(write_results(make_published_result()), "blackboard").exit_code == 2
+    assert run_export(write_results(make_published_result()), "gradescope", "--visibility", "never").exit_code == 2
 
 
 RUNNER = {
@@ -288,10 +305,10 @@ WHOLE = {
 TEST = {"test-name": str, "passed": bool, "score": int, "max-score": int}
 
 
-def test_classroom50_gets_its_result_in_hundredths_of_a_point(results_file, monkeypatch):
+def test_classroom50_gets_its_result_in_hundredths_of_a_point(write_results, monkeypatch):
     for name, value in RUNNER.items():
         monkeypatch.setenv(name, value)
-    done = export(results_file(result(None, flags=["reference-copied"])), "classroom50")
+    done = run_export(write_results(make_published_result(None, flags=["reference-copied"])), "classroom50")
     assert done.exit_code == 0
     assert "reference-copied" not in done.stdout
     made = json.loads(done.stdout)
@@ -309,16 +326,16 @@ def test_classroom50_gets_its_result_in_hundredths_of_a_point(results_file, monk
 @pytest.mark.parametrize(
     ("entries", "missing", "words"),
     [
-        ([result()], "COMMIT_URL", "the environment has no COMMIT_URL. Classroom 50's runner sets them"),
+        ([make_published_result()], "COMMIT_URL", "the environment has no COMMIT_URL. Classroom 50's runner sets them"),
         ([make_rejected()], "", "it could not be graded: the file is empty"),
         ([], "", "no lesson was handed in"),
-        ([result(), result("ben")], "", "Classroom 50 takes one submission at a time"),
+        ([make_published_result(), make_published_result("ben")], "", "Classroom 50 takes one submission at a time"),
     ],
 )
-def test_classroom50_gets_no_file_that_would_read_as_a_grade(results_file, monkeypatch, entries, missing, words):
+def test_classroom50_gets_no_file_that_would_read_as_a_grade(write_results, monkeypatch, entries, missing, words):
     for name, value in RUNNER.items():
         monkeypatch.setenv(name, "" if name == missing else value)
-    done = export(results_file(*entries), "classroom50")
+    done = run_export(write_results(*entries), "classroom50")
     assert done.exit_code == 1
     assert words in done.stderr
     assert done.stdout == ""

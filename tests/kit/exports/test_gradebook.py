@@ -29,7 +29,7 @@ GERMAN = """<oor:items xmlns:oor="http://openoffice.org/2001/registry"><item oor
 <prop oor:name="ooSetupSystemLocale" oor:op="fuse"><value>de-DE</value></prop></item></oor:items>"""
 
 
-def page(folder, student, lesson, finished=True):
+def write_autograded_notebook(folder, student, lesson, finished=True):
     """An autograded notebook, whose check names a mistake."""
     report = {"name": "patchify", "misconception": "column order"}
     mark = {"grade_id": "check-patchify", "grade": True, "solution": False}
@@ -42,7 +42,7 @@ def page(folder, student, lesson, finished=True):
     path.write_text(json.dumps({"cells": [cell], "metadata": {NOTES: notes} if finished else {}}))
 
 
-def give(gradebook, student, lesson, points, by_hand=None, penalty=None, comment=None):
+def add_graded_submission(gradebook, student, lesson, points, by_hand=None, penalty=None, comment=None):
     notebook = gradebook.add_submission(lesson, student).notebooks[0]
     for each in notebook.comments:
         each.manual_comment = (comment or {}).get(each.name)
@@ -56,7 +56,7 @@ def give(gradebook, student, lesson, points, by_hand=None, penalty=None, comment
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def class_folder(tmp_path_factory):
     """Ada was late, Ben waits for a person, Cleo's grading was interrupted, Dan has handed in nothing."""
     folder = tmp_path_factory.mktemp("class")
     (folder / "nbgrader_config.py").write_text("")
@@ -73,28 +73,30 @@ def folder(tmp_path_factory):
                 gradebook.add_solution_cell(name, lesson, lesson)
         for student in ("ada", "ben", "cleo", "dan"):
             gradebook.add_student(student, first_name=student.title(), last_name="Of Class", email=f"{student}@x.org")
-        give(gradebook, "ada", "01_patchify", 20.25, 1.5, 2.0, {"patchify": "Short;\n=nice", QUESTION: "Why?"})
-        give(gradebook, "ada", "02_positions", 10.0, 2.0)
-        give(gradebook, "ben", "01_patchify", 26.0)
-        give(gradebook, "cleo", "01_patchify", None)
+        add_graded_submission(
+            gradebook, "ada", "01_patchify", 20.25, 1.5, 2.0, {"patchify": "Short;\n=nice", QUESTION: "Why?"}
+        )
+        add_graded_submission(gradebook, "ada", "02_positions", 10.0, 2.0)
+        add_graded_submission(gradebook, "ben", "01_patchify", 26.0)
+        add_graded_submission(gradebook, "cleo", "01_patchify", None)
     for lesson in LESSONS:
-        page(folder, "ada", lesson)
-    page(folder, "ben", "01_patchify")
-    page(folder, "cleo", "01_patchify", finished=False)
+        write_autograded_notebook(folder, "ada", lesson)
+    write_autograded_notebook(folder, "ben", "01_patchify")
+    write_autograded_notebook(folder, "cleo", "01_patchify", finished=False)
     return folder
 
 
-def export(folder, system, *options):
+def run_export(folder, system, *options):
     return CliRunner().invoke(app, ["export", str(folder), "--to", system, *map(str, options)])
 
 
-def rows(text):
+def read_csv_rows(text):
     return list(csv.reader(text.splitlines()))
 
 
-def test_canvas_gets_all_points_out_of_the_lesson_s_own(folder):
-    done = export(folder, "canvas")
-    assert rows(done.stdout) == [
+def test_canvas_gets_all_points_out_of_the_lesson_s_own(class_folder):
+    done = run_export(class_folder, "canvas")
+    assert read_csv_rows(done.stdout) == [
         ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "01_patchify", "02_positions"],
         ["    Points Possible", "", "", "", "", "28", "12"],
         ["Of Class, Ada", "", "", "ada", "", "19.75", "12"],
@@ -105,21 +107,21 @@ def test_canvas_gets_all_points_out_of_the_lesson_s_own(folder):
     assert "For you to look at, and not exported: ada, 01_patchify: timeout" in done.stderr
 
 
-def test_moodle_reads_of_what_the_points_are_made(folder):
-    (_, ada) = rows(export(folder, "moodle", "--lesson", "01_patchify").stdout)
+def test_moodle_reads_of_what_the_points_are_made(class_folder):
+    (_, ada) = read_csv_rows(run_export(class_folder, "moodle", "--lesson", "01_patchify").stdout)
     assert ada[:5] == ["Ada", "Of Class", "ada", "ada@x.org", "19.75"]
     assert ada[5] == (
         "patchify 20.25 of 26 (looks like: column order): Short; '=nice; patches-or-pixels 1.5 of 2: Why?; late: -2"
     )
 
 
-def test_the_total_is_of_all_lessons_and_what_was_not_handed_in_earns_nothing(folder):
-    (_, worth, ada) = rows(export(folder, "canvas", "--total").stdout)
+def test_the_total_is_of_all_lessons_and_what_was_not_handed_in_earns_nothing(class_folder):
+    (_, worth, ada) = read_csv_rows(run_export(class_folder, "canvas", "--total").stdout)
     assert (worth[5:], ada[5:]) == (["40"], ["31.75"])
 
 
-def test_gradescope_takes_one_student_s_lesson(folder):
-    done = export(folder, "gradescope", "--student", "ada", "--lesson", "01_patchify")
+def test_gradescope_takes_one_student_s_lesson(class_folder):
+    done = run_export(class_folder, "gradescope", "--student", "ada", "--lesson", "01_patchify")
     made = json.loads(done.stdout)
     assert made["score"] == 19.75
     assert [(each["name"], each["score"], each["max_score"]) for each in made["tests"]] == [
@@ -130,13 +132,13 @@ def test_gradescope_takes_one_student_s_lesson(folder):
     first = "patchify: 20.25 of 26 points\n  This looks like *column order*.\nShort;\n=nice"
     assert outputs == [first, f"{QUESTION}: 1.5 of 2 points\nWhy?"]
     assert made["output"] == "Late: -2 points."
-    assert "takes one submission at a time" in export(folder, "gradescope", "--student", "ada").stderr
-    nobody = export(folder, "gradescope", "--student", "ben").stderr
+    assert "takes one submission at a time" in run_export(class_folder, "gradescope", "--student", "ada").stderr
+    nobody = run_export(class_folder, "gradescope", "--student", "ben").stderr
     assert "ben, 01_patchify: no grade, for patches-or-pixels has no points yet" in nobody
 
 
-def test_a_spreadsheet_gets_the_parts_and_no_zero_for_what_is_missing(folder):
-    done = export(folder, "csv", "--lesson", "01_patchify")
+def test_a_spreadsheet_gets_the_parts_and_no_zero_for_what_is_missing(class_folder):
+    done = run_export(class_folder, "csv", "--lesson", "01_patchify")
     found = {row["student_id"]: row for row in csv.DictReader(done.stdout.splitlines())}
     ada = {name: found["ada"][name] for name in ("automatic", "by_hand", "late_penalty", "score", "max_score")}
     assert ada == {"automatic": "20.25", "by_hand": "1.5", "late_penalty": "2", "score": "19.75", "max_score": "28"}
@@ -146,44 +148,52 @@ def test_a_spreadsheet_gets_the_parts_and_no_zero_for_what_is_missing(folder):
 
 
 @pytest.mark.parametrize("options", [(), ("--total",)])
-def test_in_xlsx_the_same_numbers_are_numbers(folder, tmp_path, options):
+def test_in_xlsx_the_same_numbers_are_numbers(class_folder, tmp_path, options):
     """A spreadsheet under a German locale takes a csv file's 19.75 for a text, and 0.583 for 583."""
     out = tmp_path / "grades.xlsx"
-    assert export(folder, "xlsx", *options, "--out", out).exit_code == 1
+    assert run_export(class_folder, "xlsx", *options, "--out", out).exit_code == 1
     read = [["" if each is None else each for each in row] for row in load_workbook(out).active.values]
-    lines = rows(export(folder, "csv", *options).stdout)
+    lines = read_csv_rows(run_export(class_folder, "csv", *options).stdout)
     assert read[0] == lines[0]
     for row, line in zip(read[1:], lines[1:], strict=True):
         assert [str(each) for each in row[:5]] == line[:5]
         assert row[5:] == [each if each == "" else pytest.approx(float(each), abs=0) for each in line[5:]]
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
-    assert export(folder, "xlsx").exit_code == 2, "not to a terminal"
+    assert run_export(class_folder, "xlsx").exit_code == 2, "not to a terminal"
 
 
 @pytest.mark.proof
 @pytest.mark.skipif(SOFFICE is None, reason="there is no LibreOffice to read it with")
-def test_libreoffice_reads_numbers_where_decimals_have_a_comma(folder, tmp_path):
+def test_libreoffice_reads_numbers_where_decimals_have_a_comma(class_folder, tmp_path):
     user = tmp_path / "profile" / "user"
     user.mkdir(parents=True)
     (user / "registrymodifications.xcu").write_text(GERMAN)
-    export(folder, "xlsx", "--student", "ada", "--out", tmp_path / "grades.xlsx")
+    run_export(class_folder, "xlsx", "--student", "ada", "--out", tmp_path / "grades.xlsx")
     command = [SOFFICE, "--headless", f"-env:UserInstallation={user.parent.as_uri()}", "--convert-to", "fods"]
     subprocess.run([*command, "grades.xlsx"], cwd=tmp_path, check=True, capture_output=True, timeout=GIVE_UP)
     read = re.sub(r"\s+", " ", (tmp_path / "grades.fods").read_text("utf-8"))
     assert re.search(r'value-type="float" office:value="19.75"[^>]*> ?<text:p>19,75<', read)
 
 
-def test_what_hands_points_on_has_hundredths(folder, tmp_path):
+def test_what_hands_points_on_has_hundredths(class_folder, tmp_path):
     """Canvas, Moodle, Gradescope and a table say the same of 7.2083 points."""
-    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+    with Gradebook(f"sqlite:///{class_folder}/gradebook.db") as gradebook:
         grade = gradebook.find_grade("check-patchify", "02_positions", "02_positions", "ada")
         before, grade.auto_score = grade.auto_score, 5.20833
         gradebook.db.commit()
         alone = ("--student", "ada", "--lesson", "02_positions")
-        said = {system: export(folder, system, *alone).stdout for system in ("canvas", "moodle", "csv", "gradescope")}
+        said = {
+            system: run_export(class_folder, system, *alone).stdout
+            for system in ("canvas", "moodle", "csv", "gradescope")
+        }
         grade.auto_score = before
         gradebook.db.commit()
-    assert rows(said["canvas"])[2][5] == rows(said["moodle"])[1][4] == rows(said["csv"])[1][8] == "7.21"
+    assert (
+        read_csv_rows(said["canvas"])[2][5]
+        == read_csv_rows(said["moodle"])[1][4]
+        == read_csv_rows(said["csv"])[1][8]
+        == "7.21"
+    )
     assert json.loads(said["gradescope"])["score"] == 7.21
 
 
@@ -194,14 +204,14 @@ def test_what_hands_points_on_has_hundredths(folder, tmp_path):
         (("--student", "eve"), "has no student 'eve'; it has: ada, ben, cleo, dan"),
     ],
 )
-def test_what_the_gradebook_does_not_have_is_named(folder, options, words):
-    done = export(folder, "csv", *options)
+def test_what_the_gradebook_does_not_have_is_named(class_folder, options, words):
+    done = run_export(class_folder, "csv", *options)
     assert (done.exit_code, words in done.stderr) == (1, True)
 
 
-def test_grades_csv_is_refused_with_the_way(folder):
-    (folder / "grades.csv").write_text("assignment,score\n")
-    said = export(folder / "grades.csv", "canvas").stderr
+def test_grades_csv_is_refused_with_the_way(class_folder):
+    (class_folder / "grades.csv").write_text("assignment,score\n")
+    said = run_export(class_folder / "grades.csv", "canvas").stderr
     assert "name a class folder, or make one with: vit-course grade submitted --json results.json" in said
 
 
@@ -215,12 +225,14 @@ def test_grades_csv_is_refused_with_the_way(folder):
         (QUESTION, "gradescope", "", "ada, 01_patchify: no grade, for patches-or-pixels has points by hand for other"),
     ],
 )
-def test_points_by_hand_for_other_work_are_no_grade_and_what_is_only_flagged_is(folder, cell, system, score, words):
-    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+def test_points_by_hand_for_other_work_are_no_grade_and_what_is_only_flagged_is(
+    class_folder, cell, system, score, words
+):
+    with Gradebook(f"sqlite:///{class_folder}/gradebook.db") as gradebook:
         grade = gradebook.find_grade(cell, "01_patchify", "01_patchify", "ada")
         grade.needs_manual_grade = True
         gradebook.db.commit()
-        done = export(folder, system, "--student", "ada", "--lesson", "01_patchify")
+        done = run_export(class_folder, system, "--student", "ada", "--lesson", "01_patchify")
         grade.needs_manual_grade = False
         gradebook.db.commit()
     assert words in done.stderr

@@ -38,7 +38,7 @@ RIGHT_BODY = """
 
 
 @pytest.fixture
-def checks_of(tmp_path):
+def collect_checks(tmp_path):
     """Collects checks that are given as text; files by name."""
 
     def collect(source="", **options):
@@ -51,15 +51,15 @@ def checks_of(tmp_path):
     return collect
 
 
-def right():
+def make_right_patchify():
     return make_reference_student("patchify")
 
 
-def student_of(function):
+def make_student_factory(function):
     return lambda: Student({"patchify": function})
 
 
-def evaluate(checks, student=right, exercise="patchify", key=KEY):
+def evaluate_checks(checks, student=make_right_patchify, exercise="patchify", key=KEY):
     """Return what comes of the checks in the folder; those of the exercise itself come before them."""
     return [
         checks.evaluate(exercise, check, student(), key)
@@ -68,7 +68,7 @@ def evaluate(checks, student=right, exercise="patchify", key=KEY):
     ]
 
 
-def only(outcomes):
+def expect_one_outcome(outcomes):
     assert len(outcomes) == 1
     return outcomes[0]
 
@@ -88,8 +88,8 @@ def test_rows_come_first(student, reference, probe, exercise):
 '''
 
 
-def test_what_is_collected(checks_of):
-    exercises = checks_of(ROWS).exercises()
+def test_what_is_collected(collect_checks):
+    exercises = collect_checks(ROWS).exercises()
     assert exercises.keys() == course().exercises.keys()
     *claims, own = exercises["patchify"]
     assert (own.name, own.worth) == ("test_rows_come_first", 2.0)
@@ -103,22 +103,22 @@ def test_what_is_collected(checks_of):
     assert "two_sides_that_do_not_fit_are_refused" not in asked
 
 
-def test_right_and_wrong_answers_again_and_again(checks_of):
-    checks = checks_of(ROWS)
+def test_right_and_wrong_answers_again_and_again(collect_checks):
+    checks = collect_checks(ROWS)
     for _ in range(3):
-        assert only(evaluate(checks)).result.verdict == "pass"
-        wrong = only(evaluate(checks, student_of(lambda images, size: images)))
+        assert expect_one_outcome(evaluate_checks(checks)).result.verdict == "pass"
+        wrong = expect_one_outcome(evaluate_checks(checks, make_student_factory(lambda images, size: images)))
         assert wrong.result.verdict == "fail"
         assert "has the shape" in wrong.result.seen
         assert wrong.record
         fixed = lambda: make_reference_student("fix_patchify")  # noqa: E731
-        assert only(evaluate(checks, fixed, "fix_patchify")).result.verdict == "pass"
+        assert expect_one_outcome(evaluate_checks(checks, fixed, "fix_patchify")).result.verdict == "pass"
 
 
-def test_draws_belong_to_key_exercise_and_check(checks_of):
-    checks = checks_of(ROWS)
-    first, again = (only(evaluate(checks)).record[0][1] for _ in range(2))
-    other = only(evaluate(checks, key=b"another")).record[0][1]
+def test_draws_belong_to_key_exercise_and_check(collect_checks):
+    checks = collect_checks(ROWS)
+    first, again = (expect_one_outcome(evaluate_checks(checks)).record[0][1] for _ in range(2))
+    other = expect_one_outcome(evaluate_checks(checks, key=b"another")).record[0][1]
     assert torch.equal(first, again)
     assert first.shape != other.shape or not torch.equal(first, other)
     seeds = [
@@ -141,18 +141,20 @@ VERDICTS = {
 
 
 @pytest.mark.parametrize(("line", "seen"), VERDICTS.items(), ids=range(len(VERDICTS)))
-def test_what_a_student_reads_of_a_failure(checks_of, line, seen):
+def test_what_a_student_reads_of_a_failure(collect_checks, line, seen):
     """Of a wrong answer, which gives nothing; a line that fails the right one, too, is no failure of a student's."""
     asks = "    if not student(torch.ones(1, 1, 2, 2), 1).numel():"
-    checks = checks_of(f"@patchify\ndef test_it(student):\n{asks}\n{textwrap.indent(line, ' ' * 8)}\n")
-    outcome = only(evaluate(checks, student_of(lambda images, size: images[:0])))
+    checks = collect_checks(f"@patchify\ndef test_it(student):\n{asks}\n{textwrap.indent(line, ' ' * 8)}\n")
+    outcome = expect_one_outcome(evaluate_checks(checks, make_student_factory(lambda images, size: images[:0])))
     assert outcome.result.verdict == "fail"
     assert outcome.result.seen == seen
     assert "42" not in (outcome.result.message or "")
 
 
-def test_the_instructor_reads_more(checks_of):
-    outcome = only(evaluate(checks_of("@patchify\ndef test_it(student):\n    print('by hand')\n    assert 42 == 41\n")))
+def test_the_instructor_reads_more(collect_checks):
+    outcome = expect_one_outcome(
+        evaluate_checks(collect_checks("@patchify\ndef test_it(student):\n    print('by hand')\n    assert 42 == 41\n"))
+    )
     assert "assert 42 == 41" in outcome.log
     assert "by hand" in outcome.log
 
@@ -165,39 +167,41 @@ def test_the_instructor_reads_more(checks_of):
         "raise Undecided('no such thing here')",
     ],
 )
-def test_what_cannot_be_decided(checks_of, line):
-    outcome = only(evaluate(checks_of(f"@patchify\ndef test_it(student):\n    {line}\n")))
+def test_what_cannot_be_decided(collect_checks, line):
+    outcome = expect_one_outcome(evaluate_checks(collect_checks(f"@patchify\ndef test_it(student):\n    {line}\n")))
     assert outcome.result.verdict == "undecided"
     assert outcome.result.seen == "no such thing here"
     assert outcome.log == ""
 
 
-def test_a_check_that_breaks_by_itself_is_not_counted(checks_of):
-    outcome = only(evaluate(checks_of("@patchify\ndef test_it(student):\n    {}['answer 42']\n")))
+def test_a_check_that_breaks_by_itself_is_not_counted(collect_checks):
+    outcome = expect_one_outcome(
+        evaluate_checks(collect_checks("@patchify\ndef test_it(student):\n    {}['answer 42']\n"))
+    )
     assert outcome.result.verdict == "undecided"
     assert "answer 42" not in outcome.result.message
     assert "KeyError: 'answer 42'" in outcome.log
 
 
-def test_a_check_that_an_odd_answer_breaks_is_failed(checks_of):
-    checks = checks_of("@patchify\ndef test_it(student):\n    student(torch.ones(1, 1, 2, 2), 1).shape\n")
-    outcome = only(evaluate(checks, student_of(lambda *_: "text")))
+def test_a_check_that_an_odd_answer_breaks_is_failed(collect_checks):
+    checks = collect_checks("@patchify\ndef test_it(student):\n    student(torch.ones(1, 1, 2, 2), 1).shape\n")
+    outcome = expect_one_outcome(evaluate_checks(checks, make_student_factory(lambda *_: "text")))
     assert outcome.result.verdict == "fail"
     assert "cannot be compared" in outcome.result.seen
     assert "AttributeError" in outcome.log
 
 
-def test_an_answer_that_is_not_written_yet(checks_of):
+def test_an_answer_that_is_not_written_yet(collect_checks):
     def unwritten(images, patch_size):
         raise NotImplementedError
 
-    outcome = only(evaluate(checks_of(ROWS), student_of(unwritten)))
+    outcome = expect_one_outcome(evaluate_checks(collect_checks(ROWS), make_student_factory(unwritten)))
     assert outcome.result.unwritten
     assert outcome.result.verdict == "fail"
 
 
-def test_an_answer_that_ends_the_process_does_not(checks_of):
-    outcome = only(evaluate(checks_of(ROWS), student_of(lambda *_: sys.exit(3))))
+def test_an_answer_that_ends_the_process_does_not(collect_checks):
+    outcome = expect_one_outcome(evaluate_checks(collect_checks(ROWS), make_student_factory(lambda *_: sys.exit(3))))
     assert "raised SystemExit" in outcome.result.seen
 
 
@@ -219,8 +223,8 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("source", "said"), MISTAKES.items(), ids=range(len(MISTAKES)))
-def test_an_instructors_mistake_is_reported_with_file_and_line(checks_of, source, said):
-    checks = checks_of(source)
+def test_an_instructors_mistake_is_reported_with_file_and_line(collect_checks, source, said):
+    checks = collect_checks(source)
     assert checks.problems.keys() == {"patchify"}
     assert "patchify" not in checks.exercises()
     problem = checks.problems["patchify"]
@@ -234,33 +238,35 @@ def test_no_such_folder(tmp_path):
         HiddenChecks(tmp_path / "nowhere")
 
 
-def test_two_files_with_a_check_of_one_name(checks_of, tmp_path):
-    checks_of(ROWS)
+def test_two_files_with_a_check_of_one_name(collect_checks, tmp_path):
+    collect_checks(ROWS)
     (tmp_path / "hidden" / "test_second.py").write_text(HEAD + ROWS)
     checks = HiddenChecks(tmp_path / "hidden")
     assert re.match(r"hidden/test_second\.py:\d+: .* another check of this name", checks.problems["patchify"])
 
 
-def test_an_error_in_a_file_stops_all_exercises_that_it_is_about_and_no_other(checks_of, tmp_path):
+def test_an_error_in_a_file_stops_all_exercises_that_it_is_about_and_no_other(collect_checks, tmp_path):
     other = '@pytest.mark.exercise("unpatchify", points=1)\n@pytest.mark.exercise("conv_from_linear", points=1)\n'
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "test_two.py").write_text(f"import pytest\n\n{other}def test_two(student)\n    pass\n")
-    checks = checks_of(ROWS)
+    checks = collect_checks(ROWS)
     assert checks.exercises().keys() == course().exercises.keys() - {"conv_from_linear", "unpatchify"}
     assert checks.problems == dict.fromkeys(
         ("conv_from_linear", "unpatchify"), "hidden/test_two.py:5: SyntaxError: expected ':'"
     )
 
 
-def test_a_file_that_is_about_no_exercise_stops_all(checks_of, tmp_path):
+def test_a_file_that_is_about_no_exercise_stops_all(collect_checks, tmp_path):
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "test_helpers.py").write_text("1 / 0\n")
     with pytest.raises(HiddenChecksError, match=r"^test_helpers\.py:1: ZeroDivisionError"):
-        checks_of(ROWS)
+        collect_checks(ROWS)
 
 
-def test_nothing_is_printed(checks_of, capfd):
-    checks = checks_of("@patchify\ndef test_it(student):\n    print('aloud')\n    student(torch.ones(1, 1, 2, 2), 1)\n")
+def test_nothing_is_printed(collect_checks, capfd):
+    checks = collect_checks(
+        "@patchify\ndef test_it(student):\n    print('aloud')\n    student(torch.ones(1, 1, 2, 2), 1)\n"
+    )
 
     def prints(*_):
         print("by the student")
@@ -269,12 +275,12 @@ def test_nothing_is_printed(checks_of, capfd):
         logging.getLogger().warning("a log")
         raise ValueError
 
-    evaluate(checks, student_of(prints))
+    evaluate_checks(checks, make_student_factory(prints))
     assert capfd.readouterr() == ("", "")
 
 
-def test_pytest_itself_asks_the_reference(checks_of, tmp_path):
-    checks_of(ROWS + ROWS.replace("rows_come_first", "it_adds_one").replace("reference.", "1 + reference."))
+def test_pytest_itself_asks_the_reference(collect_checks, tmp_path):
+    collect_checks(ROWS + ROWS.replace("rows_come_first", "it_adds_one").replace("reference.", "1 + reference."))
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
     ended = subprocess.run(
         [*command, "-c", os.devnull, str(tmp_path / "hidden")], capture_output=True, text=True, cwd=tmp_path
@@ -289,8 +295,8 @@ def test_pytest_itself_asks_the_reference(checks_of, tmp_path):
 
 @needs_sandbox
 @pytest.mark.proof
-def test_pytest_itself_asks_a_submission_in_a_process_of_its_own(checks_of, tmp_path):
-    checks_of(ROWS)
+def test_pytest_itself_asks_a_submission_in_a_process_of_its_own(collect_checks, tmp_path):
+    collect_checks(ROWS)
     answer = "import sys\n\ndef patchify(images, patch_size):\n    assert 'pytest' not in sys.modules\n" + RIGHT_BODY
     (tmp_path / "right.py").write_text(answer)
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
@@ -306,8 +312,8 @@ def test_pytest_itself_asks_a_submission_in_a_process_of_its_own(checks_of, tmp_
 @needs_sandbox
 @pytest.mark.parametrize("checks_first", [True, False], ids=["checks first", "submission first"])
 @pytest.mark.proof
-def test_pytest_itself_imports_nothing_from_beside_a_submission(checks_of, tmp_path, checks_first):
-    checks_of(ROWS)
+def test_pytest_itself_imports_nothing_from_beside_a_submission(collect_checks, tmp_path, checks_first):
+    collect_checks(ROWS)
     (tmp_path / "hidden" / "pytest.ini").write_text("[pytest]\n")
     folder = tmp_path / "eve"
     folder.mkdir()
@@ -326,7 +332,7 @@ def test_pytest_itself_imports_nothing_from_beside_a_submission(checks_of, tmp_p
         assert "name the folder of the hidden checks first" in ended.stderr
 
 
-def test_a_wheel_which_lacks_what_only_grading_asks_grades_nothing(checks_of, monkeypatch):
+def test_a_wheel_which_lacks_what_only_grading_asks_grades_nothing(collect_checks, monkeypatch):
     monkeypatch.setitem(sys.modules, "vit_course.staff", None)
     with pytest.raises(HiddenChecksError, match="in a clone of the course, and in no wheel"):
-        checks_of(ROWS)
+        collect_checks(ROWS)

@@ -31,10 +31,10 @@ class There(Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, operator, types, inputs=(), options=None):
-        return _compute(operator, inputs, dict(options or {}))
+        return _compute_on_fake_gpu(operator, inputs, dict(options or {}))
 
 
-def _compute(operator, inputs, options):
+def _compute_on_fake_gpu(operator, inputs, options):
     leaves = [each for each in tree_leaves((inputs, options)) if isinstance(each, Tensor)]
     there = [each for each in leaves if isinstance(each, There)]
     target = options.get("device")
@@ -44,36 +44,38 @@ def _compute(operator, inputs, options):
     copies = operator.overloadpacket in (aten._to_copy, aten.copy_, aten._local_scalar_dense)
     if there and not copies and any(each.dim() for each in leaves if not isinstance(each, There)):
         raise RuntimeError(f"Expected all tensors to be on the same device, but found two: {DEVICE}:0 and cpu!")
-    result = operator(*tree_map(_here, inputs), **tree_map(_here, options))
+    result = operator(*tree_map(_unwrap_tensor, inputs), **tree_map(_unwrap_tensor, options))
     if operator.overloadpacket is aten.copy_:
         return inputs[0]
     known = {id(each.here): each for each in there}
 
-    def place(each):
+    def wrap_tensor(each):
         if id(each) in known:
             return known[id(each)]
         return There(each) if goes_there and isinstance(each, Tensor) else each
 
-    return tree_map(place, result)
+    return tree_map(wrap_tensor, result)
 
 
-def _here(value):
+def _unwrap_tensor(value):
     return value.here if isinstance(value, There) else value
 
 
-def _install():
+def _install_fake_gpu():
     _setup_privateuseone_for_python_backend(DEVICE)
     library = torch.library.Library("_", "IMPL")
-    library.fallback(lambda operator, *inputs, **options: _compute(operator, inputs, options), "PrivateUse1")
+    library.fallback(
+        lambda operator, *inputs, **options: _compute_on_fake_gpu(operator, inputs, options), "PrivateUse1"
+    )
     # tensors of a class of their own are refused at the border, and have no address; those of a real GPU are plain
     torch.__future__.set_overwrite_module_params_on_conversion(True)
     address, own = torch_internals.find_address, torch_internals.has_operators_of_its_own
-    torch_internals.has_operators_of_its_own = lambda tensor: own(_here(tensor))
+    torch_internals.has_operators_of_its_own = lambda tensor: own(_unwrap_tensor(tensor))
     torch_internals.as_plain = lambda tensor: tensor
-    torch_internals.find_address = lambda tensor: address(_here(tensor))
+    torch_internals.find_address = lambda tensor: address(_unwrap_tensor(tensor))
     # a real GPU's operators are not Python's: they work where Python's are not asked
     torch_internals.Unseen = torch._C.DisableTorchFunction
     return library
 
 
-_LIBRARY = _install()
+_LIBRARY = _install_fake_gpu()

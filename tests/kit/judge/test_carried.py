@@ -7,11 +7,11 @@ import pytest
 
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
-from tests.answers import answer_cell, empty_cell
+from tests.answers import read_empty_cell, write_answer_cell
 
 HIDDEN = Path(__file__).parents[2] / "hidden"
-STRIPS, UNWRITTEN = answer_cell("patchify", "strips not squares"), empty_cell("patchify")
-NO_ACTIVATION = answer_cell("Mlp", "no activation")
+STRIPS, UNWRITTEN = write_answer_cell("patchify", "strips not squares"), read_empty_cell("patchify")
+NO_ACTIVATION = write_answer_cell("Mlp", "no activation")
 UNDOES_UNPATCHIFY = """
 def patchify(images, patch_size):
     batch, channels, height, width = images.shape
@@ -38,7 +38,7 @@ class PatchEmbedding(nn.Module):
 
 
 @pytest.fixture
-def graded(open_judge, work):
+def grade_solved_lesson(open_judge, work):
     """The exercises by name, of a solved lesson in which some answers are others."""
 
     def grade(lesson, **answers):
@@ -50,32 +50,32 @@ def graded(open_judge, work):
 
 
 @pytest.mark.parametrize("source", [STRIPS, UNWRITTEN, ""], ids=["wrong", "unwritten", "empty"])
-def test_a_right_answer_keeps_its_points(graded, source):
-    found = graded("01_patchify", patchify=source)
+def test_a_right_answer_keeps_its_points(grade_solved_lesson, source):
+    found = grade_solved_lesson("01_patchify", patchify=source)
     assert found["patchify"].score < found["patchify"].max_score / 2
     assert found["PatchEmbedding"].score == found["PatchEmbedding"].max_score
     assert "It calls your `patchify`, which is not right" in found["PatchEmbedding"].problem
     assert all(each.verdict == "pass" for each in found["PatchEmbedding"].checks)
 
 
-def test_its_own_mistake_still_costs_points_and_has_its_name(graded):
-    alone = graded("01_patchify", PatchEmbedding=FLOAT32)["PatchEmbedding"]
-    both = graded("01_patchify", PatchEmbedding=FLOAT32, patchify=STRIPS)["PatchEmbedding"]
+def test_its_own_mistake_still_costs_points_and_has_its_name(grade_solved_lesson):
+    alone = grade_solved_lesson("01_patchify", PatchEmbedding=FLOAT32)["PatchEmbedding"]
+    both = grade_solved_lesson("01_patchify", PatchEmbedding=FLOAT32, patchify=STRIPS)["PatchEmbedding"]
     assert 0 < both.score == alone.score < both.max_score
     assert both.misconception == alone.misconception
     assert "what fails below is the mistake of PatchEmbedding" in both.problem
     assert alone.problem is None
 
 
-def test_a_bug_hunt_is_not_answered_by_the_model_solution(graded):
+def test_a_bug_hunt_is_not_answered_by_the_model_solution(grade_solved_lesson):
     hands_on = "def fix_patchify(images, patch_size):\n    return patchify(images, patch_size)\n"
-    found = graded("01_patchify", patchify=STRIPS, fix_patchify=hands_on)
+    found = grade_solved_lesson("01_patchify", patchify=STRIPS, fix_patchify=hands_on)
     assert found["fix_patchify"].score < found["fix_patchify"].max_score / 2
 
 
 @pytest.mark.proof
-def test_layers_that_a_bug_hunt_inherits_cost_it_nothing(graded):
-    found = graded("04_block", Mlp=NO_ACTIVATION)
+def test_layers_that_a_bug_hunt_inherits_cost_it_nothing(grade_solved_lesson):
+    found = grade_solved_lesson("04_block", Mlp=NO_ACTIVATION)
     assert found["Mlp"].score < found["Mlp"].max_score
     for name in ("EncoderBlock", "fix_block"):
         assert found[name].score == found[name].max_score
@@ -84,14 +84,14 @@ def test_layers_that_a_bug_hunt_inherits_cost_it_nothing(graded):
 
 
 @pytest.mark.proof
-def test_a_bug_hunt_that_only_inherits_is_not_answered_either(graded):
+def test_a_bug_hunt_that_only_inherits_is_not_answered_either(grade_solved_lesson):
     wrong = "class EncoderBlock(nn.Module):\n    def __init__(self, *sizes):\n        super().__init__()\n"
-    found = graded("04_block", EncoderBlock=wrong, fix_block="class FixedBlock(EncoderBlock):\n    pass\n")
+    found = grade_solved_lesson("04_block", EncoderBlock=wrong, fix_block="class FixedBlock(EncoderBlock):\n    pass\n")
     assert found["fix_block"].score == 0
 
 
-def test_no_exception_shows_the_model_solution(graded):
-    found = graded(
+def test_no_exception_shows_the_model_solution(grade_solved_lesson):
+    found = grade_solved_lesson(
         "01_patchify",
         patchify=STRIPS,
         PatchEmbedding=FLOAT32.replace("return", "raise ValueError(patchify.__code__.co_varnames)\n        return"),
@@ -102,16 +102,18 @@ def test_no_exception_shows_the_model_solution(graded):
     assert found["PatchEmbedding"].score == 0
 
 
-def test_no_class_s_name_shows_the_model_solution(graded):
+def test_no_class_s_name_shows_the_model_solution(grade_solved_lesson):
     leak = "return type('LEAK_' + '_'.join(getattr(patchify, '__co' + 'de__').co_varnames), (), {})()"
-    found = graded("01_patchify", patchify=STRIPS, PatchEmbedding=FLOAT32.replace("return", f"{leak}\n        return"))
+    found = grade_solved_lesson(
+        "01_patchify", patchify=STRIPS, PatchEmbedding=FLOAT32.replace("return", f"{leak}\n        return")
+    )
     messages = " ".join(each.message or "" for each in found["PatchEmbedding"].checks)
     assert "LEAK_images" in messages
     assert "rows" not in messages
 
 
-def test_two_answers_that_each_undo_the_other_are_both_wrong(graded):
-    found = graded("01_patchify", patchify=UNDOES_UNPATCHIFY, unpatchify=UNDOES_PATCHIFY)
+def test_two_answers_that_each_undo_the_other_are_both_wrong(grade_solved_lesson):
+    found = grade_solved_lesson("01_patchify", patchify=UNDOES_UNPATCHIFY, unpatchify=UNDOES_PATCHIFY)
     assert found["patchify"].score == 0
     assert found["unpatchify"].score <= found["unpatchify"].max_score
     assert "unpatchify" not in (found["patchify"].problem or "")

@@ -15,13 +15,13 @@ from exercise_kit.sandbox.warm_process import WarmProcess
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
 from exercise_kit.submission.submission import CellSource
-from tests.answers import answer_cell
+from tests.answers import write_answer_cell
 from tests.machine import CAPABILITIES
 
 ROOT = Path(__file__).parents[3]
 FAKE_GPU = CellSource(-1, Path(__file__).with_name("fake_gpu.py").read_text("utf-8"))
 ON_THE_CPU = f"""
-{answer_cell("patchify").replace("def patchify(", "def right(")}
+{write_answer_cell("patchify").replace("def patchify(", "def right(")}
 
 def patchify(images, patch_size):
     return right(images, patch_size)LAST
@@ -39,7 +39,7 @@ def grade_answers(judge, lessons, lesson, *exercises, answer=None):
 
 
 @pytest.fixture(scope="module")
-def judge():
+def judge_with_fake_gpu():
     sandboxed = CAPABILITIES.is_sufficient
     limits = Limits().on("privateuseone:0")
     with Judge(ROOT / "tests" / "hidden", b"secret", limits, sandboxed=sandboxed) as judge:
@@ -56,18 +56,18 @@ def judge():
     ],
 )
 @pytest.mark.proof
-def test_right_answers_are_right_on_another_device(judge, lessons, lesson, exercises):
-    result = grade_answers(judge, lessons, lesson, *exercises)
+def test_right_answers_are_right_on_another_device(judge_with_fake_gpu, lessons, lesson, exercises):
+    result = grade_answers(judge_with_fake_gpu, lessons, lesson, *exercises)
     failed = [(each.name, check.message) for each in result.exercises for check in each.checks if check.message]
     assert not failed
     assert result.score == result.max_score > 0
 
 
-def test_the_device_is_started_once_for_a_submission(judge, lessons, monkeypatch):
+def test_the_device_is_started_once_for_a_submission(judge_with_fake_gpu, lessons, monkeypatch):
     """A GPU's context costs seconds, and no fork inherits one: one worker for all exercises of a right notebook."""
     forks, fork = [], WarmProcess.fork
     monkeypatch.setattr(WarmProcess, "fork", lambda self, *asked: forks.append(1) or fork(self, *asked))
-    result = grade_answers(judge, lessons, "02_positions", "sinusoidal_positions", "add_class_token")
+    result = grade_answers(judge_with_fake_gpu, lessons, "02_positions", "sinusoidal_positions", "add_class_token")
     assert result.score == result.max_score > 0
     assert len(forks) == 1
 
@@ -81,11 +81,15 @@ def test_on_a_gpu_the_start_and_the_first_calls_may_be_slow():
     assert gpu.memory_bytes == cpu.memory_bytes
 
 
-def test_an_answer_that_stays_on_the_cpu_is_wrong_there(judge, lessons):
-    there = grade_answers(judge, lessons, "01_patchify", "patchify", answer=ON_THE_CPU.replace("LAST", ""))
-    stays = grade_answers(judge, lessons, "01_patchify", "patchify", answer=ON_THE_CPU.replace("LAST", ".cpu()"))
+def test_an_answer_that_stays_on_the_cpu_is_wrong_there(judge_with_fake_gpu, lessons):
+    there = grade_answers(
+        judge_with_fake_gpu, lessons, "01_patchify", "patchify", answer=ON_THE_CPU.replace("LAST", "")
+    )
+    stays = grade_answers(
+        judge_with_fake_gpu, lessons, "01_patchify", "patchify", answer=ON_THE_CPU.replace("LAST", ".cpu()")
+    )
     mixed = ON_THE_CPU.replace("LAST", " + torch.zeros(images.shape[1] * patch_size**2)")
-    meets = grade_answers(judge, lessons, "01_patchify", "patchify", answer=mixed)
+    meets = grade_answers(judge_with_fake_gpu, lessons, "01_patchify", "patchify", answer=mixed)
     assert there.score == there.max_score
     assert stays.score < there.score / 2
     assert "on the device cpu" in stays.exercises[0].checks[0].message

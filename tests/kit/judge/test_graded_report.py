@@ -32,25 +32,27 @@ VERDICTS = {CLAIM: Verdict.FAIL, OTHER: Verdict.UNDECIDED, HOLDS: Verdict.PASS}
 CHECKS = tuple(CheckResult(f"test_{name}", name, each, "it is") for name, each in VERDICTS.items())
 
 
-def make_graded() -> ExerciseResult:
+def make_exercise_result() -> ExerciseResult:
     return ExerciseResult("patchify", 1.0, 4.0, checks=CHECKS)
 
 
-def result() -> Result:
-    return Result("a.ipynb", "ada", "01_patchify", "graded", score=1.0, max_score=4.0, exercises=(make_graded(),))
+def make_result() -> Result:
+    return Result(
+        "a.ipynb", "ada", "01_patchify", "graded", score=1.0, max_score=4.0, exercises=(make_exercise_result(),)
+    )
 
 
-def on_a_sheet() -> str:
+def print_on_sheet() -> str:
     console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(sheet(result()))
+    console.print(sheet(make_result()))
     return console.export_text()
 
 
-def in_classroom50() -> str:
+def write_for_classroom50() -> str:
     runner = dict.fromkeys(
         ("CLASSROOM", "ASSIGNMENT", "ASSIGNMENT_TYPE", "USERNAME", "SUBMISSION_TAG", "COMMIT_URL", "RELEASE_URL"), "a"
     )
-    return str(json.loads(classroom50.write([result()], runner))["tests"][0]["output"])
+    return str(json.loads(classroom50.write([make_result()], runner))["tests"][0]["output"])
 
 
 @pytest.mark.parametrize(
@@ -58,10 +60,10 @@ def in_classroom50() -> str:
     [
         pytest.param(lambda: render_text(Report("patchify", CHECKS)), id="check"),
         pytest.param(lambda: render_html(Report("patchify", CHECKS)), id="notebook"),
-        pytest.param(on_a_sheet, id="grade"),
-        pytest.param(lambda: str(as_output(make_graded(), 4.0)["data"]["text/html"]), id="nbgrader"),
-        pytest.param(lambda: str(json.loads(gradescope.write([result()]))["tests"][0]["output"]), id="gradescope"),
-        pytest.param(in_classroom50, id="classroom50"),
+        pytest.param(print_on_sheet, id="grade"),
+        pytest.param(lambda: str(as_output(make_exercise_result(), 4.0)["data"]["text/html"]), id="nbgrader"),
+        pytest.param(lambda: str(json.loads(gradescope.write([make_result()]))["tests"][0]["output"]), id="gradescope"),
+        pytest.param(write_for_classroom50, id="classroom50"),
     ],
 )
 def test_a_failure_says_what_was_asked_and_nothing_else_does(shown: Callable[[], str]) -> None:
@@ -73,9 +75,11 @@ def test_a_failure_says_what_was_asked_and_nothing_else_does(shown: Callable[[],
 
 
 def test_what_a_gradebook_s_cell_is_worth_counts() -> None:
-    assert make_graded_report(make_graded(), 2.0).summary() == "patchify: 1 of 3 checks passes, 0.5 of 2 points"
+    assert (
+        make_graded_report(make_exercise_result(), 2.0).summary() == "patchify: 1 of 3 checks passes, 0.5 of 2 points"
+    )
     words = {"problem": "It is not written yet.", "reason": Reason.NOT_WRITTEN}
-    unwritten = ExerciseResult("patchify", 0.0, 4.0, checks=make_graded().checks, **words)
+    unwritten = ExerciseResult("patchify", 0.0, 4.0, checks=make_exercise_result().checks, **words)
     assert render_text(make_graded_report(unwritten)).splitlines() == [
         "patchify: 0 of 4 points",
         "  It is not written yet.",

@@ -18,22 +18,22 @@ from exercise_kit.sandbox import reply, sandbox, warm_process
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Submission
-from tests.answers import answer_cell, empty_cell
-from tests.kit.conftest import limited
+from tests.answers import read_empty_cell, write_answer_cell
+from tests.kit.conftest import limit_sandbox
 from tests.machine import needs_sandbox
 
 HIDDEN = Path(__file__).parents[2] / "hidden"
-PATCHIFY = answer_cell("patchify")
-STRIPS = answer_cell("fix_patchify", "strips not squares")
+PATCHIFY = write_answer_cell("patchify")
+STRIPS = write_answer_cell("fix_patchify", "strips not squares")
 
 
 @pytest.fixture(scope="module")
-def judge(open_judge, warm_sandbox):
-    with limited(warm_sandbox, Limits(cell_seconds=1.5, call_seconds=1.5)):
+def judge_with_short_timeouts(open_judge, warm_sandbox):
+    with limit_sandbox(warm_sandbox, Limits(cell_seconds=1.5, call_seconds=1.5)):
         yield open_judge
 
 
-def submission(*answers, lesson="01_patchify", digest="1" * 64, **options):
+def make_submission(*answers, lesson="01_patchify", digest="1" * 64, **options):
     """Answers are (exercise, points, source)."""
     cells = tuple(CellSource(2 * place, textwrap.dedent(source)) for place, (_, _, source) in enumerate(answers))
     exercises = tuple(
@@ -43,8 +43,10 @@ def submission(*answers, lesson="01_patchify", digest="1" * 64, **options):
     return Submission("a.ipynb", "ann", "01", lesson, digest, **{"cells": cells, "exercises": exercises, **options})
 
 
-def test_right_and_wrong_answers(judge):
-    result = judge.grade(submission(("patchify", 8.0, PATCHIFY), ("fix_patchify", 3.0, STRIPS)))
+def test_right_and_wrong_answers(judge_with_short_timeouts):
+    result = judge_with_short_timeouts.grade(
+        make_submission(("patchify", 8.0, PATCHIFY), ("fix_patchify", 3.0, STRIPS))
+    )
     assert (result.status, result.reason, result.student, result.assignment) == ("graded", None, "ann", "01")
     right, wrong = result.exercises
     assert (right.score, right.max_score, right.misconception) == (8.0, 8.0, None)
@@ -55,7 +57,7 @@ def test_right_and_wrong_answers(judge):
     assert result.max_score == 11.0
     assert result.flags == ("not-sandboxed",)
     assert result.seconds > 0
-    again = judge.grade(submission(("patchify", 8.0, PATCHIFY), ("fix_patchify", 3.0, STRIPS)))
+    again = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, PATCHIFY), ("fix_patchify", 3.0, STRIPS)))
     assert [replace(each, seconds=0.0) for each in again.exercises] == [
         replace(each, seconds=0.0) for each in result.exercises
     ]
@@ -76,8 +78,8 @@ borrow("patchify")
     ],
     ids=["by name", "as a value", "inside a function"],
 )
-def test_a_borrowed_answer_earns_nothing(judge, borrowed):
-    (result,) = judge.grade(submission(("patchify", 8.0, borrowed))).exercises
+def test_a_borrowed_answer_earns_nothing(judge_with_short_timeouts, borrowed):
+    (result,) = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, borrowed))).exercises
     assert result.score == 0.0
 
 
@@ -100,7 +102,7 @@ def test_checks_that_refuse_the_right_answer_cost_nobody_a_point(tmp_path):
     wrong, right = STRIPS, PATCHIFY.replace("patchify", "fix_patchify")
     with Judge(HIDDEN, b"secret", sandboxed=False) as without, Judge(own, b"secret", sandboxed=False) as judge:
         for answer in (wrong, right):
-            asked = submission(("fix_patchify", 3.0, answer))
+            asked = make_submission(("fix_patchify", 3.0, answer))
             (exercise,), log = (result := judge.grade(asked)).exercises, result.log
             assert exercise.score == without.grade(asked).score
             (undecided,) = (each for each in exercise.checks if each.verdict == "undecided" and not each.waits_for)
@@ -110,7 +112,7 @@ def test_checks_that_refuse_the_right_answer_cost_nobody_a_point(tmp_path):
             assert [re.match(r"fix_patchify, (test_\w+): hidden/test_more.py:\d+: \1", line) for line in told]
 
 
-def test_an_exercise_of_which_no_check_counts_is_undecided(judge, monkeypatch):
+def test_an_exercise_of_which_no_check_counts_is_undecided(judge_with_short_timeouts, monkeypatch):
     """The reference is one that every check refuses."""
 
     def refuses(*_):
@@ -118,7 +120,7 @@ def test_an_exercise_of_which_no_check_counts_is_undecided(judge, monkeypatch):
 
     monkeypatch.setattr(hidden, "make_reference_student", lambda _: Student({"unpatchify": refuses}))
     answer = "def unpatchify(*_):\n    raise KeyError\n"
-    result = judge.grade(submission(("unpatchify", 5.0, answer)))
+    result = judge_with_short_timeouts.grade(make_submission(("unpatchify", 5.0, answer)))
     (exercise,) = result.exercises
     assert {each.verdict for each in exercise.checks} == {"undecided"}
     assert exercise.problem == NOTHING_DECIDED.format("unpatchify")
@@ -126,41 +128,44 @@ def test_an_exercise_of_which_no_check_counts_is_undecided(judge, monkeypatch):
     assert result.points == "– of 5"
 
 
-def test_another_submission_is_evaluated_otherwise(judge):
+def test_another_submission_is_evaluated_otherwise(judge_with_short_timeouts):
     """So that no message of one tells the other what will come."""
-    graded = [judge.grade(submission(("fix_patchify", 3.0, STRIPS), digest=digit * 64)).exercises[0] for digit in "123"]
+    graded = [
+        judge_with_short_timeouts.grade(make_submission(("fix_patchify", 3.0, STRIPS), digest=digit * 64)).exercises[0]
+        for digit in "123"
+    ]
     assert len({each.score for each in graded}) == 1
     assert len({tuple(check.message for check in each.checks) for each in graded}) > 1
 
 
-def test_what_cells_show_is_kept(judge):
-    shows = submission(("patchify", 8.0, f"print('hello')\n{PATCHIFY}"))
-    result = judge.grade(shows)
+def test_what_cells_show_is_kept(judge_with_short_timeouts):
+    shows = make_submission(("patchify", 8.0, f"print('hello')\n{PATCHIFY}"))
+    result = judge_with_short_timeouts.grade(shows)
     (run,) = result.runs
     assert run.index == 0
     assert run.outputs[0]["text"] == "hello\n"
     assert "hello" not in str(result.as_dict())
 
 
-def test_what_is_not_written_yet(judge):
-    result = judge.grade(submission(("patchify", 8.0, empty_cell("patchify"))))
+def test_what_is_not_written_yet(judge_with_short_timeouts):
+    result = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, read_empty_cell("patchify"))))
     (exercise,) = result.exercises
     assert (exercise.score, exercise.problem) == (0.0, "patchify is not written yet")
     assert not any(each.message for each in exercise.checks)
     assert result.reason is None
 
 
-def test_a_missing_answer(judge):
+def test_a_missing_answer(judge_with_short_timeouts):
     missing = ExerciseAnswer("patchify", 8.0, problem="the cell of patchify is missing")
-    result = judge.grade(submission(exercises=(missing,)))
+    result = judge_with_short_timeouts.grade(make_submission(exercises=(missing,)))
     assert (result.status, result.score, result.max_score) == ("graded", 0.0, 8.0)
     assert result.exercises[0].problem == "the cell of patchify is missing"
     assert {each.verdict for each in result.exercises[0].checks} == {"fail"}
 
 
-def test_the_last_of_two_answers(judge):
+def test_the_last_of_two_answers(judge_with_short_timeouts):
     two = ExerciseAnswer("patchify", 8.0, PATCHIFY, 0, problem="there are 2 answers for patchify; the last one counts")
-    result = judge.grade(submission(cells=(CellSource(0, PATCHIFY),), exercises=(two,)))
+    result = judge_with_short_timeouts.grade(make_submission(cells=(CellSource(0, PATCHIFY),), exercises=(two,)))
     assert result.score == 8.0
     assert "2 answers" in result.exercises[0].problem
 
@@ -177,8 +182,8 @@ UNDEFINED = {
 
 
 @pytest.mark.parametrize(("source", "words"), UNDEFINED.items(), ids=UNDEFINED)
-def test_a_name_that_cannot_be_evaluated(judge, source, words):
-    result = judge.grade(submission(("patchify", 8.0, source)))
+def test_a_name_that_cannot_be_evaluated(judge_with_short_timeouts, source, words):
+    result = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, source)))
     (exercise,) = result.exercises
     assert exercise.score == 0
     assert (exercise.reason, exercise.problem, exercise.kind) == (Reason.NOT_DEFINED, *words)
@@ -187,16 +192,18 @@ def test_a_name_that_cannot_be_evaluated(judge, source, words):
         assert result.reason == "the cell of patchify raised ZeroDivisionError `division by zero` when it ran"
 
 
-def test_half_an_answer_is_evaluated(judge):
+def test_half_an_answer_is_evaluated(judge_with_short_timeouts):
     split = "def split_heads(x, num_heads):\n    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)"
-    result = judge.grade(submission(("split_heads", 6.0, split), lesson="03_attention"))
+    result = judge_with_short_timeouts.grade(make_submission(("split_heads", 6.0, split), lesson="03_attention"))
     (exercise,) = result.exercises
     assert exercise.problem == "`merge_heads` is not defined."
     assert 0 < exercise.score < 6
 
 
-def test_a_cell_that_breaks_off_keeps_what_it_had(judge):
-    result = judge.grade(submission(("patchify", 8.0, f"{PATCHIFY}\nraise RuntimeError('after it')")))
+def test_a_cell_that_breaks_off_keeps_what_it_had(judge_with_short_timeouts):
+    result = judge_with_short_timeouts.grade(
+        make_submission(("patchify", 8.0, f"{PATCHIFY}\nraise RuntimeError('after it')"))
+    )
     assert result.score == 8.0
     assert result.reason == "the cell of patchify raised RuntimeError `after it` when it ran"
 
@@ -208,10 +215,10 @@ LOSSES = {
 
 
 @pytest.mark.parametrize(("line", "reported"), LOSSES.items(), ids=["endless", "exit"])
-def test_an_answer_that_ends_its_worker_harms_no_other(judge, line, reported):
+def test_an_answer_that_ends_its_worker_harms_no_other(judge_with_short_timeouts, line, reported):
     flag, words = reported
     bad = f"def unpatchify(patches, patch_size, image_size):\n    {line}"
-    result = judge.grade(submission(("unpatchify", 5.0, bad), ("patchify", 8.0, PATCHIFY)))
+    result = judge_with_short_timeouts.grade(make_submission(("unpatchify", 5.0, bad), ("patchify", 8.0, PATCHIFY)))
     lost, right = result.exercises
     assert (lost.score, right.score) == (0.0, 8.0)
     assert words in lost.checks[0].message
@@ -224,9 +231,11 @@ def test_an_answer_that_ends_its_worker_harms_no_other(judge, line, reported):
     assert result.reason is None
 
 
-def test_a_cell_that_takes_too_long_keeps_what_it_had(judge):
+def test_a_cell_that_takes_too_long_keeps_what_it_had(judge_with_short_timeouts):
     cells = (CellSource(1, f"{PATCHIFY}\nwhile True: pass"),)
-    result = judge.grade(submission(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 1),)))
+    result = judge_with_short_timeouts.grade(
+        make_submission(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 1),))
+    )
     assert result.score == 8.0
     assert result.reason == "the cell of patchify took too long, and was stopped"
     assert "timeout" in result.flags
@@ -244,9 +253,11 @@ while True: pass
     [(STUBBORN, "timeout", "did not answer within"), ("import os; os._exit(3)", "sandbox-stopped", "with status 3")],
     ids=["endless", "exit"],
 )
-def test_a_cell_that_ends_its_worker_is_left_out(judge, lines, flag, words):
+def test_a_cell_that_ends_its_worker_is_left_out(judge_with_short_timeouts, lines, flag, words):
     cells = (CellSource(1, f"x = 1\n{lines}"), CellSource(4, PATCHIFY))
-    result = judge.grade(submission(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 4),)))
+    result = judge_with_short_timeouts.grade(
+        make_submission(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 4),))
+    )
     assert result.score == 8.0
     assert result.reason.startswith("cell 2 ")
     assert words in result.reason
@@ -255,10 +266,12 @@ def test_a_cell_that_ends_its_worker_is_left_out(judge, lines, flag, words):
     assert words in result.runs[0].outputs[0]["text"]
 
 
-def test_too_many_workers(judge):
+def test_too_many_workers(judge_with_short_timeouts):
     ends = [CellSource(index, f"import os; os._exit({index})") for index in range(6)]
     cells = (*ends, CellSource(9, PATCHIFY))
-    result = judge.grade(submission(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 9),)))
+    result = judge_with_short_timeouts.grade(
+        make_submission(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 9),))
+    )
     assert (result.status, result.score) == ("graded", 0.0)
     assert result.exercises[0].problem == (
         "patchify was not evaluated: the submission has brought 4 processes to an end"
@@ -268,9 +281,13 @@ def test_too_many_workers(judge):
     )
 
 
-def test_too_much_time_in_all(judge, monkeypatch):
-    monkeypatch.setattr(judge._sandbox, "limits", replace(judge._sandbox.limits, total_seconds=0.0))
-    result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
+def test_too_much_time_in_all(judge_with_short_timeouts, monkeypatch):
+    monkeypatch.setattr(
+        judge_with_short_timeouts._sandbox,
+        "limits",
+        replace(judge_with_short_timeouts._sandbox.limits, total_seconds=0.0),
+    )
+    result = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, PATCHIFY)))
     assert result.score == 0
     assert result.exercises[0].problem == "patchify was not evaluated: the submission took longer than 0 seconds in all"
     assert "timeout" in result.flags
@@ -290,35 +307,39 @@ def scaled_dot_product_attention(query, key, value):
 """
 
 
-def test_a_forbidden_function_that_is_called(judge):
-    result = judge.grade(submission(("scaled_dot_product_attention", 8.0, ATTENTION), lesson="03_attention"))
+def test_a_forbidden_function_that_is_called(judge_with_short_timeouts):
+    result = judge_with_short_timeouts.grade(
+        make_submission(("scaled_dot_product_attention", 8.0, ATTENTION), lesson="03_attention")
+    )
     assert result.score == 0
     assert "was called. This exercise asks you to write attention yourself" in result.exercises[0].problem
     assert result.exercises[0].kind.startswith("This exercise asks you to write attention yourself")
     assert "forbidden-function" in result.flags
 
 
-def test_what_reading_found_stays(judge):
-    result = judge.grade(submission(("patchify", 8.0, PATCHIFY), reason="it is old", flags=("test-cell-edited",)))
+def test_what_reading_found_stays(judge_with_short_timeouts):
+    result = judge_with_short_timeouts.grade(
+        make_submission(("patchify", 8.0, PATCHIFY), reason="it is old", flags=("test-cell-edited",))
+    )
     assert result.reason == "it is old"
     assert result.flags == ("test-cell-edited", "not-sandboxed")
     assert result.score == 8.0
 
 
-def test_a_rejected_submission(judge):
-    result = judge.grade(submission(reason="it is not JSON", rejected=True))
+def test_a_rejected_submission(judge_with_short_timeouts):
+    result = judge_with_short_timeouts.grade(make_submission(reason="it is not JSON", rejected=True))
     assert (result.status, result.reason, result.exercises) == ("rejected", "it is not JSON", ())
 
 
-def test_an_error_of_ours(judge):
-    result = judge.grade(submission(("no_such_exercise", 8.0, "x = 1")))
+def test_an_error_of_ours(judge_with_short_timeouts):
+    result = judge_with_short_timeouts.grade(make_submission(("no_such_exercise", 8.0, "x = 1")))
     assert result.status == "error"
     assert "there are no hidden checks of no_such_exercise" in result.reason
     assert "Traceback" in result.log[0].text
-    assert judge.grade(submission(("patchify", 8.0, PATCHIFY))).score == 8.0
+    assert judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, PATCHIFY))).score == 8.0
 
 
-def failing(monkeypatch, checks, place=(sandbox.Unpacker, "unpack")):
+def make_grader_fail(monkeypatch, checks, place=(sandbox.Unpacker, "unpack")):
     """The grader's own code fails, in these checks of patchify, while it talks to the worker."""
     home, name = place
     right, running = getattr(home, name), []
@@ -350,9 +371,9 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
-def test_the_grader_s_own_failure_costs_nothing(judge, monkeypatch, place):
-    failing(monkeypatch, ["test_tokens_run_row_by_row"], place)
-    result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
+def test_the_grader_s_own_failure_costs_nothing(judge_with_short_timeouts, monkeypatch, place):
+    make_grader_fail(monkeypatch, ["test_tokens_run_row_by_row"], place)
+    result = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, PATCHIFY)))
     assert (result.status, result.score, result.flags) == ("graded", 8.0, ("not-sandboxed",))
     verdicts = [each.verdict for each in result.exercises[0].checks]
     assert sorted(verdicts) == ["pass"] * (len(verdicts) - 1) + ["undecided"]
@@ -362,31 +383,33 @@ def test_the_grader_s_own_failure_costs_nothing(judge, monkeypatch, place):
 
 
 @pytest.mark.parametrize("checks", [["test_"], ["test_t", "test_a", "test_e"]], ids=["all", "some"])
-def test_who_makes_the_grader_fail_has_no_score(judge, monkeypatch, checks):
-    failing(monkeypatch, checks)
-    result = judge.grade(submission(("patchify", 8.0, STRIPS.replace("fix_", ""))))
+def test_who_makes_the_grader_fail_has_no_score(judge_with_short_timeouts, monkeypatch, checks):
+    make_grader_fail(monkeypatch, checks)
+    result = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, STRIPS.replace("fix_", ""))))
     assert (result.status, result.score) == ("error", 0.0)
     assert result.reason.endswith("; it has no score until a person has read the log")
     assert any("LookupError: a bug of ours" in each.text for each in result.log)
 
 
-def test_a_grader_that_cannot_read_a_cell_gives_no_score(judge, monkeypatch):
+def test_a_grader_that_cannot_read_a_cell_gives_no_score(judge_with_short_timeouts, monkeypatch):
     monkeypatch.setattr(sandbox, "read_outputs", lambda *_: {}["a bug of ours"])
-    result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
+    result = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, PATCHIFY)))
     assert (result.status, result.flags) == ("error", ())
     assert "KeyError" in result.reason
     assert any("a bug of ours" in each.text for each in result.log)
 
 
-def test_a_failure_hides_no_forbidden_call(judge, monkeypatch):
-    failing(monkeypatch, ["test_the_dtype_is_kept"])
+def test_a_failure_hides_no_forbidden_call(judge_with_short_timeouts, monkeypatch):
+    make_grader_fail(monkeypatch, ["test_the_dtype_is_kept"])
     sly = """
         import torch.nn.functional as F
         def scaled_dot_product_attention(query, key, value):
             weights = (query @ key.mT * key.shape[-1] ** -0.5).softmax(-1)
             return F.scaled_dot_product_attention(query, key, value), weights
     """
-    result = judge.grade(submission(("scaled_dot_product_attention", 8.0, sly), lesson="03_attention"))
+    result = judge_with_short_timeouts.grade(
+        make_submission(("scaled_dot_product_attention", 8.0, sly), lesson="03_attention")
+    )
     assert (result.status, result.score) == ("graded", 0.0)
     assert "forbidden-function" in result.flags
 
@@ -407,18 +430,18 @@ def test_where_namespaces_are_refused_files_are_bounded_and_the_result_says_so(m
     cells = (CellSource(0, PATCHIFY), CellSource(1, FULL_OF_FILES))
     answers = (ExerciseAnswer("patchify", 8.0, PATCHIFY, 0),)
     with Judge(HIDDEN, b"secret") as judge:
-        honest = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
-        full = judge.grade(submission(cells=cells, exercises=answers))
+        honest = judge.grade(make_submission(("patchify", 8.0, PATCHIFY)))
+        full = judge.grade(make_submission(cells=cells, exercises=answers))
     assert (honest.score, honest.flags) == (8.0, ("weaker-sandbox",))
     assert (full.score, full.flags) == (8.0, ("sandbox-stopped", "weaker-sandbox"))
     assert full.reason == "cell 2 wrote more files than it may, and was left out"
 
 
-def test_a_judge_without_memory_says_so(judge, monkeypatch):
+def test_a_judge_without_memory_says_so(judge_with_short_timeouts, monkeypatch):
     def without(*_):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
 
     monkeypatch.setattr(reply.Reply, "answer", without)
-    result = judge.grade(submission(("patchify", 8.0, PATCHIFY)))
+    result = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, PATCHIFY)))
     assert (result.status, result.score, result.flags) == ("error", 0.0, ())
     assert result.reason.startswith("the judge ran out of memory while grading this")

@@ -39,7 +39,7 @@ def test_input(student, reference, probe):
 
 
 @pytest.fixture(scope="module")
-def checks(tmp_path_factory):
+def hidden_checks(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hidden")
     (folder / "test_patchify.py").write_text(SOURCE)
     checks = HiddenChecks(folder)
@@ -52,7 +52,7 @@ def run_and_name(checks, function):
     return name_failures(EXERCISES["patchify"], outcomes, Replays(checks, "patchify", KEY))
 
 
-def names(outcomes):
+def list_misconceptions(outcomes):
     return [each.result.misconception for each in outcomes]
 
 
@@ -63,19 +63,22 @@ def channels_last(images, patch_size):
     return tokens.transpose(2, 3).reshape(batch, -1, channels * patch_size**2)
 
 
-def test_a_mistake_is_named_by_what_it_gives(checks):
-    outcomes = run_and_name(checks, channels_last)
-    assert names(outcomes) == ["channels last inside a token"] * 3
+def test_a_mistake_is_named_by_what_it_gives(hidden_checks):
+    outcomes = run_and_name(hidden_checks, channels_last)
+    assert list_misconceptions(outcomes) == ["channels last inside a token"] * 3
     assert find_commonest_misconception(outcomes) == "channels last inside a token"
 
 
-def test_a_right_answer_has_no_mistake(checks):
-    outcomes = list(checks.run("patchify", lambda: make_reference_student("patchify"), KEY))
-    assert names(name_failures(EXERCISES["patchify"], outcomes, Replays(checks, "patchify", KEY))) == [None] * 3
+def test_a_right_answer_has_no_mistake(hidden_checks):
+    outcomes = list(hidden_checks.run("patchify", lambda: make_reference_student("patchify"), KEY))
+    assert (
+        list_misconceptions(name_failures(EXERCISES["patchify"], outcomes, Replays(hidden_checks, "patchify", KEY)))
+        == [None] * 3
+    )
     assert find_commonest_misconception(outcomes) is None
 
 
-def test_two_mistakes_are_both_named(checks):
+def test_two_mistakes_are_both_named(hidden_checks):
     def both(images, patch_size):
         if len(images) == 2:
             return channels_last(images, patch_size)
@@ -83,26 +86,28 @@ def test_two_mistakes_are_both_named(checks):
         images.zero_()
         return tokens
 
-    outcomes = run_and_name(checks, both)
-    assert names(outcomes) == [*["channels last inside a token"] * 2, "input changed in place"]
+    outcomes = run_and_name(hidden_checks, both)
+    assert list_misconceptions(outcomes) == [*["channels last inside a token"] * 2, "input changed in place"]
     assert find_commonest_misconception(outcomes) == "channels last inside a token"
 
 
-def test_a_mistake_of_nobody_has_no_name(checks):
-    outcomes = run_and_name(checks, lambda images, patch_size: gather_right_objects().patchify(images, patch_size) + 1)
-    assert names(outcomes) == [None] * 3
+def test_a_mistake_of_nobody_has_no_name(hidden_checks):
+    outcomes = run_and_name(
+        hidden_checks, lambda images, patch_size: gather_right_objects().patchify(images, patch_size) + 1
+    )
+    assert list_misconceptions(outcomes) == [None] * 3
     assert all(each.result.verdict == "fail" for each in outcomes)
 
 
-def test_what_is_not_written_is_no_mistake(checks):
+def test_what_is_not_written_is_no_mistake(hidden_checks):
     def unwritten(images, patch_size):
         raise NotImplementedError
 
-    assert names(run_and_name(checks, unwritten)) == [None] * 3
+    assert list_misconceptions(run_and_name(hidden_checks, unwritten)) == [None] * 3
 
 
 @pytest.mark.parametrize("most", [0, 5])
-def test_few_are_evaluated(checks, monkeypatch, most):
+def test_few_are_evaluated(hidden_checks, monkeypatch, most):
     replayed = []
 
     def observe(wrong, name):
@@ -110,15 +115,15 @@ def test_few_are_evaluated(checks, monkeypatch, most):
         return False, []
 
     monkeypatch.setattr(name_failures_module, "MOST_REPLAYS", most)
-    outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
-    assert names(name_failures(EXERCISES["patchify"], outcomes, observe)) == [None] * 3
+    outcomes = list(hidden_checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
+    assert list_misconceptions(name_failures(EXERCISES["patchify"], outcomes, observe)) == [None] * 3
     assert len(set(replayed)) == most
 
 
 @pytest.mark.parametrize(
     ("most", "evaluated"), [(1, {"test_wide_images"}), (2, {"test_wide_images", "test_tall_images"})]
 )
-def test_nobody_is_evaluated_about_more_than_a_few_riddles(checks, monkeypatch, most, evaluated):
+def test_nobody_is_evaluated_about_more_than_a_few_riddles(hidden_checks, monkeypatch, most, evaluated):
     replayed = set()
 
     def observe(wrong, name):
@@ -129,12 +134,12 @@ def test_nobody_is_evaluated_about_more_than_a_few_riddles(checks, monkeypatch, 
     monkeypatch.setattr(
         name_failures_module, "find_causes_in_pairs", lambda exercise, records, failed, found, *_: found
     )
-    outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
+    outcomes = list(hidden_checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     name_failures(EXERCISES["patchify"], outcomes, observe)
     assert replayed == evaluated
 
 
-def test_a_mistake_that_most_failures_contradict_is_not_evaluated_at_the_rest(checks, monkeypatch):
+def test_a_mistake_that_most_failures_contradict_is_not_evaluated_at_the_rest(hidden_checks, monkeypatch):
     replayed = set()
 
     def observe(wrong, name):
@@ -144,7 +149,7 @@ def test_a_mistake_that_most_failures_contradict_is_not_evaluated_at_the_rest(ch
     monkeypatch.setattr(
         name_failures_module, "find_causes_in_pairs", lambda exercise, records, failed, found, *_: found
     )
-    outcomes = list(checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
+    outcomes = list(hidden_checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
     name_failures(EXERCISES["patchify"], outcomes, observe)
     assert replayed == {"test_wide_images", "test_tall_images"}, "two of three speak against it"
 
@@ -164,11 +169,11 @@ def test_what_the_student_passes_is_looked_at_until_it_is_decided(fails_too, eva
     assert len(replayed) == evaluated
 
 
-def test_a_misconception_is_evaluated_a_check_once(checks, monkeypatch):
+def test_a_misconception_is_evaluated_a_check_once(hidden_checks, monkeypatch):
     calls = []
     evaluate = HiddenChecks.evaluate
     monkeypatch.setattr(HiddenChecks, "evaluate", lambda *inputs: calls.append(inputs[2].name) or evaluate(*inputs))
-    replays = Replays(checks, "patchify", KEY)
+    replays = Replays(hidden_checks, "patchify", KEY)
     wrong = EXERCISES["patchify"].mistake("column order")
     first, again = (replays(wrong, "test_wide_images") for _ in range(2))
     assert first[1] is again[1]

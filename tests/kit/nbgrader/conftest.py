@@ -12,7 +12,7 @@ CHECK = {"name": "check-double", "cell_type": "code", "source": 'check("double",
 
 
 @pytest.fixture(scope="session")
-def resources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def nbgrader_resources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What nbgrader hands to a preprocessor, with a gradebook of the lesson."""
     address = f"sqlite:///{tmp_path_factory.mktemp('class')}/gradebook.db"
     with Gradebook(address) as gradebook:

@@ -37,7 +37,7 @@ def lessons(tmp_path):
     return root
 
 
-def tree(folder):
+def list_files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
@@ -51,7 +51,7 @@ def read_settings(path):
 def test_the_folder_holds_lessons_settings_and_a_readme(tmp_path, lessons, name):
     made = new_class(tmp_path / name, lessons)
     assert made == ClassFolder((tmp_path / name).resolve(), ("00_start", "01_patchify"))
-    assert tree(made.path) == [
+    assert list_files(made.path) == [
         "README.md",
         "hidden/conftest.py",
         "hidden/test_a.py",
@@ -69,7 +69,7 @@ def test_an_empty_folder_is_filled_and_stays_the_same_folder(tmp_path, lessons):
     before = folder.stat()[stat.ST_INO]
     new_class(folder, lessons)
     assert folder.stat()[stat.ST_INO] == before
-    assert "README.md" in tree(folder)
+    assert "README.md" in list_files(folder)
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["an empty folder", "a new folder"])
@@ -92,14 +92,14 @@ def test_a_place_in_use_is_refused_and_left(tmp_path, lessons, kind):
     if kind == "folder":
         place.mkdir()
     (place / "notes.txt" if kind == "folder" else place).write_text("mine", encoding="utf-8")
-    before = tree(tmp_path)
+    before = list_files(tmp_path)
     words = {
         "file": "class is not a folder; name a new one",
         "folder": "class exists and is not empty; name a new folder",
     }
     with pytest.raises(ClassFolderError, match=words[kind]):
         new_class(place, lessons)
-    assert tree(tmp_path) == before
+    assert list_files(tmp_path) == before
 
 
 def test_without_built_lessons_it_says_what_to_run(tmp_path):
@@ -124,14 +124,14 @@ def test_what_this_account_may_not_read_is_named_and_not_taken_for_empty(tmp_pat
 
 
 def test_a_failure_half_way_leaves_nothing(tmp_path, lessons, monkeypatch):
-    def full(*_, **__):
+    def raise_disk_full(*_, **__):
         raise OSError("disk full")
 
-    monkeypatch.setattr("pathlib.Path.write_text", full)
-    before = tree(tmp_path)
+    monkeypatch.setattr("pathlib.Path.write_text", raise_disk_full)
+    before = list_files(tmp_path)
     with pytest.raises(ClassFolderError, match=r"cannot make .*class: disk full"):
         new_class(tmp_path / "class", lessons)
-    assert tree(tmp_path) == before
+    assert list_files(tmp_path) == before
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".class")]
 
 

@@ -14,13 +14,13 @@ from exercise_kit.nbgrader.cleaning import PLACE, CleanCells, TameMarkdown, list
 from tests.html import Page
 
 
-def code(source, mark=None, **metadata):
+def make_code_cell(source, mark=None, **metadata):
     if mark is not None:
         metadata["nbgrader"] = mark
     return nbformat.v4.new_code_cell(source, metadata=metadata)
 
 
-def clean(resources, *cells, **metadata):
+def clean_cells(resources, *cells, **metadata):
     notebook = nbformat.from_dict({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells})
     cleaned, _ = CleanCells().preprocess(notebook, resources)
     nbformat.validate(cleaned)
@@ -36,59 +36,59 @@ def clean(resources, *cells, **metadata):
         {"grade_id": "check-double", "schema_version": 3, "points": 1000, "grade": False, "solution": True},
     ],
 )
-def test_a_forged_mark_becomes_the_gradebook_s(resources, mark):
-    cleaned = clean(resources, code("1", mark))
+def test_a_forged_mark_becomes_the_gradebook_s(nbgrader_resources, mark):
+    cleaned = clean_cells(nbgrader_resources, make_code_cell("1", mark))
     (cell,) = cleaned.cells
     found = cell.metadata.nbgrader
     assert (found.points, found.grade, found.solution, found.schema_version) == (2, True, False, 3)
 
 
 @pytest.mark.parametrize("mark", [{}, [], "x", {"grade_id": None}, {"grade_id": "<script>"}, {"grade_id": ["double"]}])
-def test_a_mark_that_was_never_released_is_dropped(resources, mark):
-    cell = clean(resources, code("1", mark)).cells[0]
+def test_a_mark_that_was_never_released_is_dropped(nbgrader_resources, mark):
+    cell = clean_cells(nbgrader_resources, make_code_cell("1", mark)).cells[0]
     assert dict(cell.metadata) == {PLACE: 0}
 
 
-def test_of_two_cells_with_one_mark_the_last_keeps_it(resources):
+def test_of_two_cells_with_one_mark_the_last_keeps_it(nbgrader_resources):
     mark = {"grade_id": "double", "schema_version": 3}
-    first, second = clean(resources, code("first", mark), code("second", mark)).cells
+    first, second = clean_cells(nbgrader_resources, make_code_cell("first", mark), make_code_cell("second", mark)).cells
     assert "nbgrader" not in first.metadata
     assert second.metadata.nbgrader.grade_id == "double"
 
 
-def test_a_cell_of_another_type_keeps_no_mark(resources):
+def test_a_cell_of_another_type_keeps_no_mark(nbgrader_resources):
     cell = nbformat.v4.new_markdown_cell("1", metadata={"nbgrader": {"grade_id": "double"}})
-    assert "nbgrader" not in clean(resources, cell).cells[0].metadata
+    assert "nbgrader" not in clean_cells(nbgrader_resources, cell).cells[0].metadata
 
 
-def test_outputs_tags_titles_and_widgets_go(resources):
+def test_outputs_tags_titles_and_widgets_go(nbgrader_resources):
     shown = nbformat.v4.new_output("display_data", {"text/html": "<script>1</script>"})
-    cell = code("1", tags=['"><script>'])
+    cell = make_code_cell("1", tags=['"><script>'])
     cell.outputs = [shown]
-    cleaned = clean(resources, cell, title="<script>", widgets={"state": {}})
+    cleaned = clean_cells(nbgrader_resources, cell, title="<script>", widgets={"state": {}})
     assert cleaned.metadata == {PLACE: 0}
     assert "<script>" not in nbformat.writes(cleaned)
 
 
-def test_what_is_attached_is_not_believed_to_be_pictures(resources):
+def test_what_is_attached_is_not_believed_to_be_pictures(nbgrader_resources):
     cell = nbformat.v4.new_markdown_cell("x")
     cell["attachments"] = {"a.png": "x", "b.png": {"image/png": 7}, "../c.png": {"image/png": "AAAA"}}
-    assert "attachments" not in clean(resources, cell).cells[0]
+    assert "attachments" not in clean_cells(nbgrader_resources, cell).cells[0]
 
 
-def test_ids_that_are_missing_odd_or_taken_become_new_ones(resources):
-    cells = [code("a"), code("b"), code("c")]
+def test_ids_that_are_missing_odd_or_taken_become_new_ones(nbgrader_resources):
+    cells = [make_code_cell("a"), make_code_cell("b"), make_code_cell("c")]
     cells[0].id, cells[1].id, cells[2].id = "<script>", "ok", "x" * 99
-    assert [cell.id for cell in clean(resources, *cells).cells] == ["cell-0", "ok", "cell-2"]
+    assert [cell.id for cell in clean_cells(nbgrader_resources, *cells).cells] == ["cell-0", "ok", "cell-2"]
 
 
-def test_only_pictures_stay_attached(resources):
+def test_only_pictures_stay_attached(nbgrader_resources):
     cell = nbformat.v4.new_markdown_cell("![a](attachment:a.png)")
     cell["attachments"] = {
         "a.png": {"image/png": "AAAA", "text/html": "<script>"},
         "b.svg": {"image/svg+xml": "<svg onload=1>"},
     }
-    assert clean(resources, cell).cells[0].attachments == {"a.png": {"image/png": "AAAA"}}
+    assert clean_cells(nbgrader_resources, cell).cells[0].attachments == {"a.png": {"image/png": "AAAA"}}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_markdown_shows_and_does_nothing(live):
     assert "<pre>before" in html or "after" in markdown2html_mistune(html), "the page's own markdown step breaks on it"
     assert not {*page.tags} & {"script", "svg", "iframe", "style", "form", "input"}
     assert all(name in ("href", "alt") for _, name, _ in page.attributes)
-    assert all(value.startswith(("http", "mailto:")) for value in page.values_of("href"))
+    assert all(value.startswith(("http", "mailto:")) for value in page.find_attribute_values("href"))
     assert "\\href" not in page.text.replace(live, "")
     assert "before" in page.text
 

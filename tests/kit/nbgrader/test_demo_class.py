@@ -8,7 +8,7 @@ from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissio
 LESSON = "01_double"
 
 
-def cell(kind, grade_id, source, *, solution):
+def make_marked_cell(kind, grade_id, source, *, solution):
     made = nbformat.v4.new_code_cell(source) if kind == "code" else nbformat.v4.new_markdown_cell(source)
     made.metadata["nbgrader"] = {"grade_id": grade_id, "solution": solution}
     return made
@@ -22,9 +22,9 @@ def class_dir(tmp_path):
     for step, code, text in (("source", answer, written), ("release", stub, "Why?\n\n*Your answer here.*")):
         cells = [
             nbformat.v4.new_markdown_cell("# Title"),
-            cell("code", "double", code, solution=True),
-            cell("code", "check-double", 'check("double", double)', solution=False),
-            cell("markdown", "why", text, solution=True),
+            make_marked_cell("code", "double", code, solution=True),
+            make_marked_cell("code", "check-double", 'check("double", double)', solution=False),
+            make_marked_cell("markdown", "why", text, solution=True),
         ]
         folder = tmp_path / "a class" / step / LESSON
         folder.mkdir(parents=True)
@@ -32,7 +32,7 @@ def class_dir(tmp_path):
     return tmp_path / "a class"
 
 
-def sources(path):
+def read_sources(path):
     return [each.source for each in nbformat.read(path, as_version=4).cells]
 
 
@@ -48,15 +48,15 @@ def test_named_cells_are_filled_and_the_others_stay_as_released(class_dir):
     assert written == {
         student: class_dir / "submitted" / student / LESSON / f"{LESSON}.ipynb" for student in ("ada", "dan")
     }
-    released = sources(class_dir / "release" / LESSON / f"{LESSON}.ipynb")
-    assert sources(written["dan"]) == released
-    assert sources(written["ada"]) == [released[0], "double = 2 .__mul__", *released[2:]]
+    released = read_sources(class_dir / "release" / LESSON / f"{LESSON}.ipynb")
+    assert read_sources(written["dan"]) == released
+    assert read_sources(written["ada"]) == [released[0], "double = 2 .__mul__", *released[2:]]
 
 
 def test_handing_in_again_replaces_the_notebook(class_dir):
     write_submissions(class_dir, LESSON, {"ada": {"double": "first"}})
     written = write_submissions(class_dir, LESSON, {"ada": {"double": "second"}})
-    assert "second" in sources(written["ada"])
+    assert "second" in read_sources(written["ada"])
     assert [path.name for path in written["ada"].parent.iterdir()] == [f"{LESSON}.ipynb"]
 
 

@@ -33,12 +33,12 @@ REPORTS = [
 GIVEN = ["# A lesson\n\nIts text.", "import vit_course  # set-up", "## More of it"]
 
 
-def mark(name: str, grade: bool, points: float = 0.0) -> dict[str, Any]:
+def make_mark(name: str, grade: bool, points: float = 0.0) -> dict[str, Any]:
     made = {"grade_id": name, "grade": grade, "solution": not grade or name == "why", "locked": False}
     return {"nbgrader": {**made, "schema_version": 3, "points": points, "task": False}}
 
 
-def cells(answered: bool) -> list[Any]:
+def make_cells(answered: bool) -> list[Any]:
     """Of the lesson: as it was released, or as it was graded."""
     first, setup, second = GIVEN
     read = sanitize_markdown if answered else str
@@ -47,11 +47,11 @@ def cells(answered: bool) -> list[Any]:
     for each in REPORTS:
         data = {"text/plain": str(each.score), "text/html": "<p>The whole report.</p>", REPORT_MIME: each.as_dict()}
         output = [new_output("execute_result", data, execution_count=None)] if answered else []
-        made.append(new_code_cell(f"def {each.name}(): pass", metadata=mark(each.name, False)))
-        points = mark(f"check-{each.name}", True, each.max_score)
+        made.append(new_code_cell(f"def {each.name}(): pass", metadata=make_mark(each.name, False)))
+        points = make_mark(f"check-{each.name}", True, each.max_score)
         made.append(new_code_cell(f'check("{each.name}")', metadata=points, outputs=output))
         made.append(new_markdown_cell(read(second)))
-    return [*made, new_markdown_cell("Because.", metadata=mark("why", True, 1.0))]
+    return [*made, new_markdown_cell("Because.", metadata=make_mark("why", True, 1.0))]
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,11 @@ class Class:
 
 
 @pytest.fixture
-def graded(tmp_path: Path) -> Class:
+def graded_class(tmp_path: Path) -> Class:
     for place, answered in (("release", False), (f"autograded/{STUDENT}", True)):
         file = tmp_path / place / LESSON / f"{LESSON}.ipynb"
         file.parent.mkdir(parents=True)
-        nbformat.write(new_notebook(cells=cells(answered)), file)
+        nbformat.write(new_notebook(cells=make_cells(answered)), file)
     url = f"sqlite:///{tmp_path}/gradebook.db"
     with Gradebook(url) as gradebook:
         gradebook.add_assignment(LESSON)
@@ -113,21 +113,21 @@ ROWS = [
     ],
 )
 def test_a_page_opens_with_each_exercise_its_points_and_its_first_cause(
-    graded: Class, points: float | None, title: str, row: str
+    graded_class: Class, points: float | None, title: str, row: str
 ) -> None:
-    with Gradebook(graded.config.CourseDirectory.db_url) as gradebook:
+    with Gradebook(graded_class.config.CourseDirectory.db_url) as gradebook:
         grade = gradebook.find_grade("why", LESSON, LESSON, STUDENT)
         grade.manual_score, grade.needs_manual_grade = points, points is None
         gradebook.db.commit()
-    assert list(filter(None, graded.on_top())) == [title, *ROWS, row]
+    assert list(filter(None, graded_class.on_top())) == [title, *ROWS, row]
     for name in ("check-patchify", "check-unpatchify", "why"):
-        page = graded.page()
+        page = graded_class.page()
         assert page.count(f'<a href="#{name}">') == page.count(f'<a name="{name}"></a>') == 1, name
     assert page.count('name="viewport"') == 1, "a phone shows it in its own width"
 
 
-def test_what_everybody_was_given_is_folded_and_the_student_s_own_is_not(graded: Class) -> None:
-    page = graded.page()
+def test_what_everybody_was_given_is_folded_and_the_student_s_own_is_not(graded_class: Class) -> None:
+    page = graded_class.page()
     folded = re.findall(r'<details class="given"><summary>([^<]*)</summary>(.*?)</details>', page, re.DOTALL)
     assert [summary for summary, _ in folded] == [
         "2 cells of the lesson: A lesson",
@@ -143,17 +143,19 @@ def test_what_everybody_was_given_is_folded_and_the_student_s_own_is_not(graded:
         assert own in outside, own
 
 
-def test_without_the_released_lesson_all_of_a_page_is_shown(graded: Class, monkeypatch: pytest.MonkeyPatch) -> None:
-    (graded.folder / "release" / LESSON / f"{LESSON}.ipynb").unlink()
-    assert "<details class" not in graded.page()
+def test_without_the_released_lesson_all_of_a_page_is_shown(
+    graded_class: Class, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (graded_class.folder / "release" / LESSON / f"{LESSON}.ipynb").unlink()
+    assert "<details class" not in graded_class.page()
 
 
-def test_formgrader_s_page_has_the_same_head_and_what_the_student_is_told(graded: Class) -> None:
-    notebook = new_notebook(cells=cells(True), metadata={TOLD: "Not graded yet: <patchify>."})
+def test_formgrader_s_page_has_the_same_head_and_what_the_student_is_told(graded_class: Class) -> None:
+    notebook = new_notebook(cells=make_cells(True), metadata={TOLD: "Not graded yet: <patchify>."})
     whose = {"submission_id": "7", "notebook_id": LESSON, "assignment_id": LESSON, "student": STUDENT}
-    shown, _ = ShowHead(config=graded.config).preprocess(notebook, whose)
-    head = graded.page().partition('<section aria-label="Points"')[2].partition("</section>")[0]
+    shown, _ = ShowHead(config=graded_class.config).preprocess(notebook, whose)
+    head = graded_class.page().partition('<section aria-label="Points"')[2].partition("</section>")[0]
     told = "<p><strong>Not graded yet: &lt;patchify&gt;.</strong></p>"
     assert shown.cells[0].source.replace(told, "").partition('<section aria-label="Points"')[2] == f"{head}</section>"
-    feedback, _ = ShowHead(config=graded.config).preprocess(new_notebook(), {})
+    feedback, _ = ShowHead(config=graded_class.config).preprocess(new_notebook(), {})
     assert not feedback.cells

@@ -37,30 +37,30 @@ INSERT = "INSERT INTO student VALUES ('ada', NULL, NULL, NULL, NULL)"
 pytestmark = pytest.mark.filterwarnings("ignore:Object of type <Submitted")
 
 
-def configure(folder: Path, *lines: str) -> Path:
+def write_config(folder: Path, *lines: str) -> Path:
     (folder / "nbgrader_config.py").write_text("\n".join(["c = get_config()", *lines]))
     return folder
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> Path:
+def empty_gradebook(tmp_path: Path) -> Path:
     """A gradebook without anybody in it."""
     path = tmp_path / "gradebook.db"
     Base.metadata.create_all(create_engine(f"sqlite:///{path}"))  # or nbgrader calls alembic for its version
     return path
 
 
-def fault_of(address: str, statement: str = INSERT, first: Callable[[Connection], object] = bool) -> GradebookError:
+def find_fault(address: str, statement: str = INSERT, first: Callable[[Connection], object] = bool) -> GradebookError:
     """Return what is raised by a statement, or before it; ``first`` is done when the gradebook is open."""
 
-    def execute() -> None:
+    def execute_statement() -> None:
         with refuse_new_gradebook(), make_engine(address).connect() as connection:
             first(connection)
             connection.execute(text(statement))
             connection.commit()
 
     with pytest.raises(GradebookError) as caught:
-        execute()
+        execute_statement()
     return caught.value
 
 
@@ -74,80 +74,80 @@ def fault_of(address: str, statement: str = INSERT, first: Callable[[Connection]
     ],
 )  # fmt: skip
 def test_the_address_is_the_configuration_s(tmp_path: Path, lines: list[str], address: str) -> None:
-    assert read_address(configure(tmp_path, *lines)) == address.format(folder=tmp_path)
+    assert read_address(write_config(tmp_path, *lines)) == address.format(folder=tmp_path)
     assert (find_file(address) is None) == (address == SERVER)
 
 
 def test_a_configuration_is_read_and_not_run(tmp_path: Path) -> None:
-    configure(tmp_path, f"open('{tmp_path}/ran', 'w')", 'import os; c.CourseDirectory.db_url = os.environ["BOOK"]')
+    write_config(tmp_path, f"open('{tmp_path}/ran', 'w')", 'import os; c.CourseDirectory.db_url = os.environ["BOOK"]')
     with pytest.raises(GradebookError, match="computes, and this command runs no configuration"):
         read_address(tmp_path)
-    configure(tmp_path, "if True")
+    write_config(tmp_path, "if True")
     with pytest.raises(GradebookError, match="no address that can be read"):
         read_address(tmp_path)
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_locked_file(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_file(empty_gradebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradebook, "PATIENCE", 0.01)
-    with closing(sqlite3.connect(book)) as other:
+    with closing(sqlite3.connect(empty_gradebook)) as other:
         other.execute("BEGIN IMMEDIATE")
-        error = fault_of(f"sqlite:///{book}")
+        error = find_fault(f"sqlite:///{empty_gradebook}")
     assert error.fault == Fault.LOCKED
-    assert str(error).startswith(f"the gradebook {book} is locked: another program")
+    assert str(error).startswith(f"the gradebook {empty_gradebook} is locked: another program")
 
 
-def test_a_short_lock_is_waited_for(book: Path) -> None:
-    holding = f"import sqlite3, time; c = sqlite3.connect({str(book)!r}, isolation_level=None); "
+def test_a_short_lock_is_waited_for(empty_gradebook: Path) -> None:
+    holding = f"import sqlite3, time; c = sqlite3.connect({str(empty_gradebook)!r}, isolation_level=None); "
     holding += "c.execute('BEGIN EXCLUSIVE'); print('held', flush=True); time.sleep(0.5)"
     with subprocess.Popen([sys.executable, "-c", holding], stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
-        with Gradebook(f"sqlite:///{book}") as waiting:
+        with Gradebook(f"sqlite:///{empty_gradebook}") as waiting:
             waiting.add_student("ada")
         assert other.wait() == 0
 
 
-def test_a_file_that_was_deleted_is_not_made_again(book: Path) -> None:
-    book.unlink()
-    assert fault_of(f"sqlite:///{book}").fault == Fault.GONE
-    assert not book.exists()
-    book.touch()
-    assert fault_of(f"sqlite:///{book}").fault == Fault.GONE
-    assert book.stat().st_size == 0
+def test_a_file_that_was_deleted_is_not_made_again(empty_gradebook: Path) -> None:
+    empty_gradebook.unlink()
+    assert find_fault(f"sqlite:///{empty_gradebook}").fault == Fault.GONE
+    assert not empty_gradebook.exists()
+    empty_gradebook.touch()
+    assert find_fault(f"sqlite:///{empty_gradebook}").fault == Fault.GONE
+    assert empty_gradebook.stat().st_size == 0
 
 
-def test_a_file_that_is_deleted_while_it_is_open(book: Path) -> None:
-    def delete(connection: Connection) -> None:
+def test_a_file_that_is_deleted_while_it_is_open(empty_gradebook: Path) -> None:
+    def delete_gradebook(connection: Connection) -> None:
         connection.execute(text("SELECT * FROM student"))
-        book.unlink()
+        empty_gradebook.unlink()
 
-    assert fault_of(f"sqlite:///{book}", first=delete).fault == Fault.GONE
+    assert find_fault(f"sqlite:///{empty_gradebook}", first=delete_gradebook).fault == Fault.GONE
 
 
 @pytest.mark.parametrize("size", [0, 3000])
-def test_a_damaged_file(book: Path, size: int) -> None:
+def test_a_damaged_file(empty_gradebook: Path, size: int) -> None:
     """Garbage from the first byte on, or the rest cut off."""
-    whole = book.read_bytes()
-    book.write_bytes(whole[:size] + (b"" if size else os.urandom(5000)))
-    error = fault_of(f"sqlite:///{book}", "SELECT * FROM student")
+    whole = empty_gradebook.read_bytes()
+    empty_gradebook.write_bytes(whole[:size] + (b"" if size else os.urandom(5000)))
+    error = find_fault(f"sqlite:///{empty_gradebook}", "SELECT * FROM student")
     assert error.fault == Fault.DAMAGED
     assert "put its backup in its place" in str(error)
 
 
-def test_a_file_that_cannot_be_written_to(book: Path) -> None:
+def test_a_file_that_cannot_be_written_to(empty_gradebook: Path) -> None:
     def make_read_only(connection: Connection) -> None:  # for root too, who may write to any file
         connection.execute(text("PRAGMA query_only = 1"))
 
-    assert fault_of(f"sqlite:///{book}", first=make_read_only).fault == Fault.READ_ONLY
+    assert find_fault(f"sqlite:///{empty_gradebook}", first=make_read_only).fault == Fault.READ_ONLY
 
 
-def test_a_full_disk(book: Path) -> None:
-    def fill(connection: Connection) -> None:
+def test_a_full_disk(empty_gradebook: Path) -> None:
+    def limit_page_count(connection: Connection) -> None:
         connection.execute(text("PRAGMA max_page_count = 1"))
 
     large = f"INSERT INTO student VALUES ('ada', '{'a' * 1_000_000}', NULL, NULL, NULL)"
-    assert fault_of(f"sqlite:///{book}", large, fill).fault == Fault.FULL
+    assert find_fault(f"sqlite:///{empty_gradebook}", large, limit_page_count).fault == Fault.FULL
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
@@ -155,17 +155,17 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
         make_engine(f"sqlite:///{tmp_path}/none/gradebook.db").connect()
 
 
-def test_of_an_older_nbgrader(book: Path) -> None:
-    with closing(sqlite3.connect(book)) as before:
+def test_of_an_older_nbgrader(empty_gradebook: Path) -> None:
+    with closing(sqlite3.connect(empty_gradebook)) as before:
         before.execute("ALTER TABLE student DROP COLUMN lms_user_id")
-    error = fault_of(f"sqlite:///{book}", "SELECT lms_user_id FROM student")
+    error = find_fault(f"sqlite:///{empty_gradebook}", "SELECT lms_user_id FROM student")
     assert error.fault == Fault.OTHER_VERSION
     assert "back it up, then run 'nbgrader db upgrade'" in str(error)
 
 
 def test_a_server_that_does_not_answer_is_named_without_the_password() -> None:
     pytest.importorskip("psycopg", reason="the extra postgres is not installed")
-    error = fault_of(SERVER)
+    error = find_fault(SERVER)
     assert error.fault == Fault.UNREACHABLE
     assert "postgresql+psycopg://teacher:***@127.0.0.1:9/class does not answer (" in str(error)
     assert "Connection refused" in str(error)
@@ -189,7 +189,7 @@ def test_an_address_that_is_none(address: str, words: str) -> None:
 
 def test_a_missing_driver_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    configure(tmp_path, f'c.CourseDirectory.db_url = "{SERVER}"')
+    write_config(tmp_path, f'c.CourseDirectory.db_url = "{SERVER}"')
     (tmp_path / "roster.csv").write_text("id,first,last,email\nada,Ada,Lovelace,ada@example.org\n")
     done = CliRunner().invoke(app, ["roster", str(tmp_path / "roster.csv"), "--class", str(tmp_path)])
     assert done.exit_code == 1
@@ -199,7 +199,7 @@ def test_a_missing_driver_is_named_with_its_extra(tmp_path: Path, monkeypatch: p
 
 
 def test_a_roster_makes_no_new_gradebook_where_one_was_lost(tmp_path: Path) -> None:
-    configure(tmp_path)
+    write_config(tmp_path)
     (tmp_path / "roster.csv").write_text("id,first,last,email\nada,Ada,Lovelace,ada@example.org\n")
     (tmp_path / "release" / "01_patchify").mkdir(parents=True)
     (tmp_path / "release" / "01_patchify" / "01_patchify.ipynb").write_text("{}")

@@ -35,28 +35,33 @@ FORMGRADER = {"submission_id": "7", "notebook_id": LESSON, "assignment_id": LESS
 FEEDBACK = {"nbgrader": {"notebook": LESSON, "assignment": LESSON, "student": "ada"}}
 
 
-def mark(name):
+def make_mark(name):
     return {"nbgrader": {"grade_id": name, "solution": True, "grade": False}}
 
 
 @pytest.fixture
-def folder(tmp_path):
+def class_folder(tmp_path):
     source = tmp_path / "source" / LESSON / f"{LESSON}.ipynb"
     source.parent.mkdir(parents=True)
     answer = "Why?\n### BEGIN SOLUTION\nBecause.\n\n**Rubric.** 1 point: the count.\n### END SOLUTION"
-    source.write_text(json.dumps({"cells": [{"source": answer.splitlines(keepends=True), "metadata": mark("why")}]}))
+    source.write_text(
+        json.dumps({"cells": [{"source": answer.splitlines(keepends=True), "metadata": make_mark("why")}]})
+    )
     return tmp_path
 
 
-def list_sources(folder, resources, result=RESULT):
-    cells = [new_code_cell("1", metadata=mark("patchify")), new_markdown_cell("Because.", metadata=mark("why"))]
+def list_sources_with_notes(folder, resources, result=RESULT):
+    cells = [
+        new_code_cell("1", metadata=make_mark("patchify")),
+        new_markdown_cell("Because.", metadata=make_mark("why")),
+    ]
     notebook = new_notebook(cells=cells, metadata={NOTES: make_notes(result)} if result else {})
     step = ShowGraderNotes(config=Config({"CourseDirectory": {"root": str(folder)}}))
     return [cell.source for cell in step.preprocess(notebook, dict(resources))[0].cells]
 
 
-def test_flags_stand_above_and_beside_the_answer_and_the_rubric_below_the_question(folder):
-    flags, reason, answer, beside, question, rubric, script = list_sources(folder, FORMGRADER)
+def test_flags_stand_above_and_beside_the_answer_and_the_rubric_below_the_question(class_folder):
+    flags, reason, answer, beside, question, rubric, script = list_sources_with_notes(class_folder, FORMGRADER)
     assert script.startswith("<script>"), "which saves what a grader types"
     assert "possible-bypass" in flags
     assert "the code took too long" in flags
@@ -67,28 +72,28 @@ def test_flags_stand_above_and_beside_the_answer_and_the_rubric_below_the_questi
     assert "\n\n**For graders: the rubric.** 1 point: the count.\n\n" in rubric
 
 
-def test_a_student_s_page_shows_none_of_it(folder):
-    assert list_sources(folder, FEEDBACK) == ["1", "Because."]
+def test_a_student_s_page_shows_none_of_it(class_folder):
+    assert list_sources_with_notes(class_folder, FEEDBACK) == ["1", "Because."]
 
 
-def test_notebooks_of_before_and_a_missing_source_are_shown_as_they_are(folder):
-    (folder / "source" / LESSON / f"{LESSON}.ipynb").unlink()
-    assert list_sources(folder, FORMGRADER, result=None)[:-1] == ["1", "Because."]
+def test_notebooks_of_before_and_a_missing_source_are_shown_as_they_are(class_folder):
+    (class_folder / "source" / LESSON / f"{LESSON}.ipynb").unlink()
+    assert list_sources_with_notes(class_folder, FORMGRADER, result=None)[:-1] == ["1", "Because."]
 
 
-def test_grades_csv_has_names_flags_and_reasons_and_no_formula(folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    page = folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
+def test_grades_csv_has_names_flags_and_reasons_and_no_formula(class_folder, monkeypatch):
+    monkeypatch.chdir(class_folder)
+    page = class_folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
     page.parent.mkdir(parents=True)
     page.write_text(json.dumps({"cells": [], "metadata": {NOTES: make_notes(RESULT)}}))
     assert read_notes(page).flags == ("possible-bypass", "timeout")
-    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+    with Gradebook(f"sqlite:///{class_folder}/gradebook.db") as gradebook:
         gradebook.add_assignment(LESSON)
         gradebook.add_student("ada", first_name="=HYPERLINK(1)", last_name='Love, "Ada"')
         gradebook.add_student("absent")
         gradebook.add_submission(LESSON, "ada")
-        GradesWithFlags(config=Config({"CourseDirectory": {"root": str(folder)}})).export(gradebook)
-    rows = {row["student_id"]: row for row in csv.DictReader((folder / "grades.csv").open(encoding="utf-8"))}
+        GradesWithFlags(config=Config({"CourseDirectory": {"root": str(class_folder)}})).export(gradebook)
+    rows = {row["student_id"]: row for row in csv.DictReader((class_folder / "grades.csv").open(encoding="utf-8"))}
     assert rows["ada"]["flags"] == "possible-bypass timeout"
     assert rows["ada"]["remarks"] == f"attend has the 9 statements; {RESULT.reason}"
     assert rows["ada"]["last_name"] == 'Love, "Ada"'
@@ -97,32 +102,35 @@ def test_grades_csv_has_names_flags_and_reasons_and_no_formula(folder, monkeypat
     assert rows["absent"]["score"] == "0.0"
 
 
-def test_grades_csv_says_of_what_waits_that_its_sum_is_no_grade(folder, monkeypatch):
-    monkeypatch.chdir(folder)
+def test_grades_csv_says_of_what_waits_that_its_sum_is_no_grade(class_folder, monkeypatch):
+    monkeypatch.chdir(class_folder)
     waiting = ExerciseResult("patchify", 0.0, 5.0, reason=Reason.OUR_ERROR, waits_for="hidden/test_patchify.py:7: no")
-    page = folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
+    page = class_folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
     page.parent.mkdir(parents=True)
     notes = make_notes(tell_what_waits(replace(RESULT, reason=None, notes=(), exercises=(waiting,))))
     page.write_text(json.dumps({"cells": [], "metadata": {NOTES: notes}}))
-    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
+    with Gradebook(f"sqlite:///{class_folder}/gradebook.db") as gradebook:
         gradebook.add_assignment(LESSON)
         gradebook.add_notebook(LESSON, LESSON)
         gradebook.add_grade_cell("check-patchify", LESSON, LESSON, max_score=5.0, cell_type="code")
         gradebook.add_student("ada")
         gradebook.add_submission(LESSON, "ada")
-        GradesWithFlags(config=Config({"CourseDirectory": {"root": str(folder)}})).export(gradebook)
-    (row,) = csv.DictReader((folder / "grades.csv").open(encoding="utf-8"))
+        GradesWithFlags(config=Config({"CourseDirectory": {"root": str(class_folder)}})).export(gradebook)
+    (row,) = csv.DictReader((class_folder / "grades.csv").open(encoding="utf-8"))
     assert row["remarks"].startswith("PARTLY GRADED: patchify is not graded yet")
     assert "hidden/test_patchify.py:7: no" in row["remarks"]
     assert (row["score"], row["max_score"], row["not_graded_yet"]) == ("0.0", "5.0", "5.0")
 
 
-def test_a_gradebook_without_a_lesson_empties_no_grades(folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    (folder / "grades.csv").write_text("assignment,score\n01_patchify,7\n")
-    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook, pytest.raises(GradebookError, match="no lesson"):
+def test_a_gradebook_without_a_lesson_empties_no_grades(class_folder, monkeypatch):
+    monkeypatch.chdir(class_folder)
+    (class_folder / "grades.csv").write_text("assignment,score\n01_patchify,7\n")
+    with (
+        Gradebook(f"sqlite:///{class_folder}/gradebook.db") as gradebook,
+        pytest.raises(GradebookError, match="no lesson"),
+    ):
         GradesWithFlags().export(gradebook)
-    assert (folder / "grades.csv").read_text().endswith("01_patchify,7\n")
+    assert (class_folder / "grades.csv").read_text().endswith("01_patchify,7\n")
 
 
 def test_no_step_of_the_feedback_warns_of_the_exporter_s_own_setting(caplog):

@@ -106,12 +106,12 @@ def test_folders_too_deep_for_a_path_keep_no_link(tmp_path):
     for number in range(6):
         (folder / f"s{number}").mkdir()
         (folder / f"s{number}" / "secret").symlink_to(tmp_path)
-        deep(folder / f"q{number}")
+        make_too_deep_folders(folder / f"q{number}")
     receive(notebooks)
     assert not [path for number in range(6) for path in (folder / f"s{number}").iterdir()]
 
 
-def deep(folder):
+def make_too_deep_folders(folder):
     """Folders below each other until their path is longer than any path may be."""
     folder.mkdir()
     here = os.open(folder, os.O_RDONLY)

@@ -10,7 +10,7 @@ from exercise_kit.progress import log
 
 
 @pytest.fixture
-def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def kernel_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a fresh kernel."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(log.SWITCH, raising=False)
@@ -18,11 +18,11 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
     monkeypatch.setattr(log, "is_in_notebook_kernel", lambda: True)
     monkeypatch.setattr(log, "_watch_cells", lambda: None)
-    restart(monkeypatch, "first")
+    restart_kernel(monkeypatch, "first")
     return tmp_path
 
 
-def restart(monkeypatch: pytest.MonkeyPatch, session: str) -> None:
+def restart_kernel(monkeypatch: pytest.MonkeyPatch, session: str) -> None:
     """Forget what a kernel keeps in its memory."""
     monkeypatch.setattr(log, "_session", session)
     monkeypatch.setattr(log, "_in_memory", [])

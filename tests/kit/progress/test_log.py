@@ -15,7 +15,7 @@ import vit_course
 from exercise_kit.engine import own_folder
 from exercise_kit.engine.run import check
 from exercise_kit.progress import log
-from tests.kit.progress.conftest import restart
+from tests.kit.progress.conftest import restart_kernel
 
 GOOD = '{"v": 1, "t": 1000.0, "s": "a", "kind": "guess", "name": "rows", "guess": 0.5}'
 CHECK = GOOD.replace('"guess", "name": "rows", "guess": 0.5', '"check", "exercise": "e", "points": 1, "share": 1.0')
@@ -30,38 +30,38 @@ DAMAGED = (
 )
 
 
-def lines(folder: Path) -> list[dict[str, object]]:
+def read_log(folder: Path) -> list[dict[str, object]]:
     path = folder / log.FILE
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def test_a_graded_cell_s_report_is_one_line(kernel: Path) -> None:
+def test_a_graded_cell_s_report_is_one_line(kernel_folder: Path) -> None:
     check("patchify", lambda images, patch_size: vit_course.patchify(images.transpose(2, 3), patch_size), points=8)
-    (line,) = lines(kernel)
+    (line,) = read_log(kernel_folder)
     assert (line["lesson"], line["exercise"], line["state"]) == ("01_patchify", "patchify", "failed")
     assert line["mistakes"] == ["the whole image transposed"]
-    assert stat.S_IMODE((kernel / log.FILE).stat().st_mode) == 0o600
+    assert stat.S_IMODE((kernel_folder / log.FILE).stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("points", [None, 0])
-def test_a_demonstration_or_a_bug_hunt_without_points_is_not_noted(kernel: Path, points: float | None) -> None:
+def test_a_demonstration_or_a_bug_hunt_without_points_is_not_noted(kernel_folder: Path, points: float | None) -> None:
     check("patchify", vit_course.patchify, points=points)
     check("patchify", vit_course.patchify, vit_course.patchify, points=points)
-    assert lines(kernel) == []
+    assert read_log(kernel_folder) == []
 
 
 def not_written(images: object, patch_size: int) -> None:
     raise NotImplementedError
 
 
-def test_what_is_not_written_yet_is_no_mistake(kernel: Path) -> None:
+def test_what_is_not_written_yet_is_no_mistake(kernel_folder: Path) -> None:
     check("patchify", not_written, points=8)
-    (line,) = lines(kernel)
+    (line,) = read_log(kernel_folder)
     assert (line["state"], line["share"], line["mistakes"]) == ("unwritten", 0.0, [])
 
 
 @pytest.mark.parametrize("by", ["the switch", "nbgrader", "no kernel"])
-def test_nothing_is_written_where_nobody_learns(kernel: Path, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+def test_nothing_is_written_where_nobody_learns(kernel_folder: Path, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     if by == "the switch":
         monkeypatch.setenv(log.SWITCH, "off")
     elif by == "nbgrader":
@@ -70,18 +70,18 @@ def test_nothing_is_written_where_nobody_learns(kernel: Path, monkeypatch: pytes
         monkeypatch.setattr(log, "is_in_notebook_kernel", lambda: False)
     check("patchify", vit_course.patchify, points=8)
     log.note("guess", name="rows", guess=1)
-    assert list(kernel.iterdir()) == []
+    assert list(kernel_folder.iterdir()) == []
     assert [each["kind"] for each in log.read_events_here().events] == ["guess"]
 
 
-def write_many(folder: str, number: int) -> None:
+def append_many_events(folder: str, number: int) -> None:
     for each in range(200):
         log._append(Path(folder) / log.FILE, [{**json.loads(GOOD), "name": f"{number} {each} {'x' * 300}"}])
 
 
 def test_kernels_at_the_same_time_lose_no_line(tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=write_many, args=(str(tmp_path), number)) for number in range(4)]
+    processes = [context.Process(target=append_many_events, args=(str(tmp_path), number)) for number in range(4)]
     for process in processes:
         process.start()
     for process in processes:
@@ -99,68 +99,73 @@ def test_a_damaged_line_is_counted_and_costs_no_other(tmp_path: Path, line: str)
 
 
 def test_a_damaged_file_is_begun_anew_and_kept_beside(
-    kernel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    kernel_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for round_ in ("", "2"):
-        restart(monkeypatch, f"kernel {round_}")
-        with (kernel / log.FILE).open("a") as file:
+        restart_kernel(monkeypatch, f"kernel {round_}")
+        with (kernel_folder / log.FILE).open("a") as file:
             file.write(f"{GOOD}\n{GOOD[:30]}")
-        before = (kernel / log.FILE).read_text()
+        before = (kernel_folder / log.FILE).read_text()
         log.note("active")
-        assert (kernel / f"my_progress.before{round_}.jsonl").read_text() == before
+        assert (kernel_folder / f"my_progress.before{round_}.jsonl").read_text() == before
         said = capsys.readouterr()
         assert "1 of its lines cannot be read" in said.out
         assert not said.err
-    assert [each["kind"] for each in lines(kernel)] == ["guess", "guess", "active", "active"]  # by their times
+    assert [each["kind"] for each in read_log(kernel_folder)] == [
+        "guess",
+        "guess",
+        "active",
+        "active",
+    ]  # by their times
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00garbage", b"PK\x03\x04", b"[1, 2]"])
-def test_another_kind_of_file_in_its_place_stops_nothing(kernel: Path, content: bytes) -> None:
-    (kernel / log.FILE).write_bytes(content)
+def test_another_kind_of_file_in_its_place_stops_nothing(kernel_folder: Path, content: bytes) -> None:
+    (kernel_folder / log.FILE).write_bytes(content)
     log.note("active")
-    assert [each["kind"] for each in lines(kernel)] == ["active"]
-    assert (kernel / "my_progress.before.jsonl").read_bytes() == content
+    assert [each["kind"] for each in read_log(kernel_folder)] == ["active"]
+    assert (kernel_folder / "my_progress.before.jsonl").read_bytes() == content
 
 
-def test_a_large_file_is_set_aside(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_is_set_aside(kernel_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "_MOST_BYTES", 10)
-    (kernel / log.FILE).write_text(f"{GOOD}\n")
+    (kernel_folder / log.FILE).write_text(f"{GOOD}\n")
     log.note("active")
-    assert [each["kind"] for each in lines(kernel)] == ["active"]
+    assert [each["kind"] for each in read_log(kernel_folder)] == ["active"]
 
 
-def test_where_a_drive_is_mounted_it_goes_there(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drive = kernel / "MyDrive"
+def test_where_a_drive_is_mounted_it_goes_there(kernel_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drive = kernel_folder / "MyDrive"
     drive.mkdir()
     monkeypatch.setattr(own_folder, "DRIVE", drive)
     log.note("guess", name="rows", guess=1)
-    assert [path.name for path in kernel.iterdir()] == ["MyDrive"]
-    assert [each["name"] for each in lines(drive)] == ["rows"]
+    assert [path.name for path in kernel_folder.iterdir()] == ["MyDrive"]
+    assert [each["name"] for each in read_log(drive)] == ["rows"]
     assert [each["name"] for each in log.read_events_here().events] == ["rows"]
 
 
-def folder_in_its_place(folder: Path) -> Callable[[], object]:
+def put_folder_in_place_of_log(folder: Path) -> Callable[[], object]:
     (folder / log.FILE).mkdir()
     return lambda: None
 
 
-def read_only(folder: Path) -> Callable[[], object]:
+def make_log_read_only(folder: Path) -> Callable[[], object]:
     real = os.open
 
-    def refuse(path: object, *arguments: int) -> int:
+    def refuse_to_open_log(path: object, *arguments: int) -> int:
         if str(path).endswith(log.FILE):
             raise PermissionError(13, "Permission denied", str(path))
         return real(path, *arguments)  # type: ignore[arg-type]
 
-    os.open = refuse  # type: ignore[assignment]  # root may write everywhere
+    os.open = refuse_to_open_log  # type: ignore[assignment]  # root may write everywhere
     return lambda: setattr(os, "open", real)
 
 
-@pytest.mark.parametrize("hinder", [folder_in_its_place, read_only])
+@pytest.mark.parametrize("hinder", [put_folder_in_place_of_log, make_log_read_only])
 def test_where_nothing_can_be_written_it_lasts_as_long_as_the_kernel(
-    kernel: Path, capsys: pytest.CaptureFixture[str], hinder: Callable[[Path], Callable[[], object]]
+    kernel_folder: Path, capsys: pytest.CaptureFixture[str], hinder: Callable[[Path], Callable[[], object]]
 ) -> None:
-    undo = hinder(kernel)
+    undo = hinder(kernel_folder)
     try:
         log.note("guess", name="rows", guess=1)
         log.note("guess", name="columns", guess=2)
@@ -172,8 +177,8 @@ def test_where_nothing_can_be_written_it_lasts_as_long_as_the_kernel(
     assert [each["name"] for each in log.read_events_here().events] == ["rows", "columns"]
 
 
-def test_delete_takes_the_old_ones_too_and_nothing_else(kernel: Path) -> None:
+def test_delete_takes_the_old_ones_too_and_nothing_else(kernel_folder: Path) -> None:
     for name in (log.FILE, "my_progress.before.jsonl", "my_progress.before2.jsonl", "my_vit.py", "01_patchify.ipynb"):
-        (kernel / name).write_text("mine")
-    assert len(log.delete(kernel / log.FILE)) == 3
-    assert sorted(each.name for each in kernel.iterdir()) == ["01_patchify.ipynb", "my_vit.py"]
+        (kernel_folder / name).write_text("mine")
+    assert len(log.delete(kernel_folder / log.FILE)) == 3
+    assert sorted(each.name for each in kernel_folder.iterdir()) == ["01_patchify.ipynb", "my_vit.py"]

@@ -10,14 +10,14 @@ import torch
 
 from exercise_kit.progress import log
 from exercise_kit.progress.predictions import predict, read_predictions, reveal
-from tests.kit.progress.conftest import restart
+from tests.kit.progress.conftest import restart_kernel
 
 Said = pytest.CaptureFixture[str]
 CHOICES = ("rows", "columns")
 
 
 @pytest.fixture(autouse=True)
-def quiet_kernel(kernel: Path, capsys: Said) -> None:
+def quiet_kernel(kernel_folder: Path, capsys: Said) -> None:
     """A kernel in which nothing goes to stderr."""
 
 
@@ -27,7 +27,7 @@ def read_output(capsys: Said) -> str:
     return found.out.strip()
 
 
-def list_counted() -> tuple[bool | None, ...]:
+def list_right_predictions() -> tuple[bool | None, ...]:
     return tuple(each.right for each in read_predictions(log.read_events_here().events).values())
 
 
@@ -64,7 +64,7 @@ def test_a_result_stands_beside_its_guess(
     capsys.readouterr()
     reveal("p", actual, within)
     assert words in read_output(capsys)
-    assert list_counted() == (right,)
+    assert list_right_predictions() == (right,)
 
 
 def test_before_the_result_a_guess_may_change_and_says_so(capsys: Said) -> None:
@@ -72,7 +72,7 @@ def test_before_the_result_a_guess_may_change_and_says_so(capsys: Said) -> None:
     predict("p", 0.4)
     assert "(It was 0.5.)" in read_output(capsys)
     reveal("p", 0.4)
-    assert list_counted() == (True,)
+    assert list_right_predictions() == (True,)
 
 
 def test_after_the_result_the_first_guess_stays_in_another_kernel_too(
@@ -80,13 +80,13 @@ def test_after_the_result_the_first_guess_stays_in_another_kernel_too(
 ) -> None:
     predict("p", 0.5)
     reveal("p", 0.25)
-    restart(monkeypatch, "the next day")
+    restart_kernel(monkeypatch, "the next day")
     capsys.readouterr()
     predict("p", 0.25)
     assert read_output(capsys) == "You have seen that it is 0.25, so your first guess stays: 0.5."
     reveal("p", 0.25)
     assert "You said 0.5" in read_output(capsys)
-    assert list_counted() == (False,)
+    assert list_right_predictions() == (False,)
 
 
 def test_running_all_cells_spends_no_prediction(capsys: Said) -> None:
@@ -99,7 +99,7 @@ def test_running_all_cells_spends_no_prediction(capsys: Said) -> None:
     reveal("p", 0.25)
     predict("p", 0.25)
     assert "your first guess stays: 0.5" in read_output(capsys)
-    assert list_counted() == (False,)
+    assert list_right_predictions() == (False,)
 
 
 def test_three_dots_are_no_guess_and_take_none_away(capsys: Said) -> None:
@@ -123,7 +123,7 @@ def test_three_dots_are_no_guess_and_take_none_away(capsys: Said) -> None:
 def test_what_cannot_be_a_guess_gets_a_sentence(capsys: Said, guess: object, choices: tuple[str, ...]) -> None:
     predict("p", guess, choices)
     assert ("a number" if not choices else '"rows" or "columns"') in read_output(capsys)
-    assert list_counted() == ()
+    assert list_right_predictions() == ()
 
 
 @pytest.mark.parametrize("name", [0.5, None, "", ...])
@@ -131,7 +131,7 @@ def test_a_name_that_was_left_out_is_asked_for(capsys: Said, name: object) -> No
     predict(name)  # type: ignore[arg-type]
     reveal(name, 3)  # type: ignore[arg-type]
     assert read_output(capsys).count("comes first, in quotes") == 2
-    assert list_counted() == ()
+    assert list_right_predictions() == ()
 
 
 def test_a_result_that_is_no_number_stops_nothing(capsys: Said) -> None:
@@ -139,7 +139,7 @@ def test_a_result_that_is_no_number_stops_nothing(capsys: Said) -> None:
     for actual in (None, torch.zeros(3), float("nan"), ...):
         reveal("p", actual)
     assert read_output(capsys).count("needs a number or a text") == 4
-    assert list_counted() == (None,)
+    assert list_right_predictions() == (None,)
 
 
 def test_markup_in_a_guess_stays_text(monkeypatch: pytest.MonkeyPatch) -> None:

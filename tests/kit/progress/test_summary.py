@@ -27,13 +27,13 @@ def make_passed_event(t: float, exercise: str = "patchify", **facts: Any) -> dic
     return make_event(t, exercise, share=1.0, state="passed", **facts)
 
 
-def lesson_of(*events: dict[str, Any], name: str = LESSON) -> LessonProgress:
+def summarize_lesson(*events: dict[str, Any], name: str = LESSON) -> LessonProgress:
     found = summarize_events(events, Path("nowhere"))
     return next(each for each in found.lessons if each.name == name)
 
 
 def test_the_best_report_of_an_exercise_counts() -> None:
-    found = lesson_of(make_event(1, share=0.25), make_passed_event(2), make_event(3, share=0.5))
+    found = summarize_lesson(make_event(1, share=0.25), make_passed_event(2), make_event(3, share=0.5))
     assert (found.earned, found.worth, found.done) == (
         POINTS[LESSON]["patchify"],
         sum(POINTS[LESSON].values()),
@@ -45,25 +45,27 @@ def test_the_best_report_of_an_exercise_counts() -> None:
 def test_a_mistake_is_mended_when_its_exercise_passes_later() -> None:
     first = make_event(1, mistakes=["column order"]), make_event(2, mistakes=["column order", "no error"])
     elsewhere = make_event(3, "unpatchify", mistakes=["column order"])
-    assert (lesson_of(*first, elsewhere).met, lesson_of(*first, elsewhere).mended) == (3, 0)
-    found = lesson_of(*first, elsewhere, make_passed_event(4), make_event(5, mistakes=["a new one"]))
+    assert (summarize_lesson(*first, elsewhere).met, summarize_lesson(*first, elsewhere).mended) == (3, 0)
+    found = summarize_lesson(*first, elsewhere, make_passed_event(4), make_event(5, mistakes=["a new one"]))
     assert (found.met, found.mended) == (4, 2)
 
 
 def test_a_long_pause_is_no_time_spent() -> None:
     signs = [{"v": 1, "t": t, "s": "a", "kind": "active"} for t in (0, 60, 600, 600 + 86_400, 600 + 86_400 + 30)]
-    assert lesson_of(*signs[:4], {**signs[4], "lesson": LESSON}).seconds == 630
+    assert summarize_lesson(*signs[:4], {**signs[4], "lesson": LESSON}).seconds == 630
 
 
 def test_what_comes_before_a_kernel_s_first_check_belongs_to_its_lesson() -> None:
     guess = {"v": 1, "t": 1, "s": "b", "kind": "guess", "name": "rows", "guess": 1}
     result = {"v": 1, "t": 2, "s": "b", "kind": "result", "name": "rows", "result": 1, "right": True}
-    found = lesson_of(make_event(0, "normalize_images"), guess, make_passed_event(3, s="b"), {**result, "s": "c"})
+    found = summarize_lesson(
+        make_event(0, "normalize_images"), guess, make_passed_event(3, s="b"), {**result, "s": "c"}
+    )
     assert (found.guesses, found.right) == (1, 1)
 
 
 def test_what_only_the_judge_can_measure_is_done() -> None:
-    found = lesson_of(make_event(1, "vit_cifar", share=0.125, state="judged"), name="07_experiments")
+    found = summarize_lesson(make_event(1, "vit_cifar", share=0.125, state="judged"), name="07_experiments")
     assert "vit_cifar" in found.done
 
 
@@ -73,15 +75,15 @@ def test_the_next_is_in_the_lesson_that_was_worked_on_last() -> None:
     assert summarize_events([make_passed_event(1)], Path(), here=LESSON).next == "Next: `unpatchify`, here."
 
 
-def all_done() -> list[dict[str, Any]]:
+def make_events_of_all_done() -> list[dict[str, Any]]:
     return [make_passed_event(number, name, mistakes=["a"]) for number, name in enumerate(EXERCISES)]
 
 
 def test_the_card_comes_at_the_end_with_one_s_own_numbers(tmp_path: Path) -> None:
     (tmp_path / "my_vit.py").write_text("# %% patchify\n# %% scratch\n# %% EncoderBlock\n")
     result = {"v": 1, "t": 99, "s": "a", "kind": "result", "name": "test-accuracy", "result": 61.25, "right": None}
-    before = summarize_events(all_done()[:-1], tmp_path)
-    found = summarize_events([*all_done(), result], tmp_path)
+    before = summarize_events(make_events_of_all_done()[:-1], tmp_path)
+    found = summarize_events([*make_events_of_all_done(), result], tmp_path)
     assert not before.complete
     assert "<img" not in render_as_html(before)
     assert found.complete

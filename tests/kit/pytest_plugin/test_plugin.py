@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 LESSONS = course().lessons
 
 
-def wrong(exercise):
+def write_wrong_answer(exercise):
     """Answers that give back what goes in: some checks fail, and some pass."""
     if exercise.is_class:
         source = "class {}(torch.nn.Module):\n    def __init__(self, *sizes, **options):\n        super().__init__()\n"
@@ -42,7 +42,7 @@ def test_pytest_tells_the_verdicts_and_points_of_the_judge(open_judge, work, tmp
     handed_in = work(lesson, solved=True)
     asked = [each for each in course().exercises.values() if each.lesson == lesson and not each.file]
     if not is_right:
-        handed_in.answer(**{each.name: wrong(each) for each in asked})
+        handed_in.answer(**{each.name: write_wrong_answer(each) for each in asked})
     result = open_judge.grade(handed_in.read())
     verdicts = {"pass": "passed", "fail": "failure", "undecided": "skipped"}
     wanted = {

@@ -28,7 +28,7 @@ def patchify(images, patch_size):
 """
 
 
-def make_failed(name="test_rows", misconception=None, seen="token 1 differs", **parts):
+def make_failed_check(name="test_rows", misconception=None, seen="token 1 differs", **parts):
     told = tuple({"Seen": seen, "Expected": "0.4711 there", **parts}.items())
     causes = (Cause(misconception, "", "", ""),) if misconception else ()
     return CheckResult(
@@ -36,11 +36,11 @@ def make_failed(name="test_rows", misconception=None, seen="token 1 differs", **
     )
 
 
-def make_passed(name="test_shape"):
+def make_passed_check(name="test_shape"):
     return CheckResult(name, f"{name} holds.", Verdict.PASS)
 
 
-def exercise(name="patchify", *checks, score=0.0, max_score=8.0, **more):
+def make_exercise_result(name="patchify", *checks, score=0.0, max_score=8.0, **more):
     return ExerciseResult(name, score, max_score, None, checks, **more)
 
 

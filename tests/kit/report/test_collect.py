@@ -12,26 +12,26 @@ from exercise_kit.report import collect
 from exercise_kit.report.collect import ReportError, State, gather
 from exercise_kit.report.page import render_lecture_page, render_private_page, write_sentences
 from exercise_kit.report.tally import count_class
-from tests.kit.report.conftest import LESSON, Class, exercise, make_passed
+from tests.kit.report.conftest import LESSON, Class, make_exercise_result, make_passed_check
 from tests.outline import POINTS
 
 OF_PATCHIFY = POINTS[LESSON]["patchify"]
 NOT_YET = "patchify is not written yet"
 
 
-def states(work):
+def list_states(work):
     return {each.student: each.state for each in work.handed_in}
 
 
 def test_each_file_is_in_one_state(class_folder):
     class_folder.keep(class_folder.hand_in("graded"), sandboxed=False)
-    class_folder.keep(class_folder.hand_in("partly"), exercise(max_score=OF_PATCHIFY), only=True)
+    class_folder.keep(class_folder.hand_in("partly"), make_exercise_result(max_score=OF_PATCHIFY), only=True)
     class_folder.hand_in("waiting")
     class_folder.hand_in("rejected").write_text("{")
     class_folder.hand_in("another").write_text('{"cells": [], "nbformat": 4}')
     (class_folder.folder / "submitted" / "empty" / LESSON).mkdir(parents=True)
     work = gather(class_folder.folder)
-    assert states(work) == {
+    assert list_states(work) == {
         "graded": State.GRADED,
         "partly": State.PARTLY,
         "waiting": State.WAITING,
@@ -43,7 +43,7 @@ def test_each_file_is_in_one_state(class_folder):
 
 
 def test_results_under_other_keys_are_older_and_are_shown(class_folder):
-    class_folder.keep(class_folder.hand_in("ann"), exercise())
+    class_folder.keep(class_folder.hand_in("ann"), make_exercise_result())
     check = class_folder.folder / "hidden" / "test_patchify.py"
     check.parent.mkdir()
     check.write_text('import pytest\n\n\n@pytest.mark.exercise("patchify", points=1)\ndef test_a(student): ...\n')
@@ -52,18 +52,18 @@ def test_results_under_other_keys_are_older_and_are_shown(class_folder):
 
 
 def test_results_for_other_points_are_older(class_folder):
-    class_folder.keep(class_folder.hand_in("ann"), exercise(max_score=80.0))
-    assert states(gather(class_folder.folder)) == {"ann": State.OLDER}
+    class_folder.keep(class_folder.hand_in("ann"), make_exercise_result(max_score=80.0))
+    assert list_states(gather(class_folder.folder)) == {"ann": State.OLDER}
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"format": 1}', '{"format": 1, "keys": {}, "result": {"path": 1}}'])
 def test_a_damaged_entry_is_as_good_as_none(class_folder, damage):
     class_folder.keep(class_folder.hand_in("ann")).write_text(damage)
-    assert states(gather(class_folder.folder)) == {"ann": State.WAITING}
+    assert list_states(gather(class_folder.folder)) == {"ann": State.WAITING}
 
 
 def test_a_result_that_was_edited_is_shown_to_nobody(class_folder):
-    entry = class_folder.keep(class_folder.hand_in("ann"), exercise())
+    entry = class_folder.keep(class_folder.hand_in("ann"), make_exercise_result())
     entry.write_text(entry.read_text().replace('"score": 0.0', '"score": 8.0'))
     (work,) = gather(class_folder.folder).handed_in
     assert (work.state, work.result) == (State.WAITING, None)
@@ -118,13 +118,15 @@ def test_what_is_no_class(tmp_path):
 
 
 def test_published_results_do_too(class_folder, tmp_path):
-    class_folder.keep(class_folder.hand_in("ann"), exercise("patchify", make_passed(), max_score=OF_PATCHIFY))
+    class_folder.keep(
+        class_folder.hand_in("ann"), make_exercise_result("patchify", make_passed_check(), max_score=OF_PATCHIFY)
+    )
     class_folder.hand_in("ben").write_text("{")
     folder = gather(class_folder.folder)
     file = tmp_path / "grades.json"
     file.write_text(json.dumps(make_grade_json([each.result for each in folder.handed_in if each.result])))
     work = gather(file)
-    assert (states(work), work.name, work.folder) == ({"ann": State.GRADED}, "grades", None)
+    assert (list_states(work), work.name, work.folder) == ({"ann": State.GRADED}, "grades", None)
     assert work.lessons[0].points == folder.lessons[0].points
 
 
@@ -132,14 +134,14 @@ CAUSE = "hidden/test_patchify.py:7: NameError: name 'nowhere' is not defined"
 
 
 def test_what_waits_for_a_check_is_reported_and_counts_nowhere(class_folder, tmp_path):
-    waiting = exercise(reason=Reason.OUR_ERROR, waits_for=CAUSE)
-    right = exercise("unpatchify", make_passed(), score=5.0, max_score=5.0)
+    waiting = make_exercise_result(reason=Reason.OUR_ERROR, waits_for=CAUSE)
+    right = make_exercise_result("unpatchify", make_passed_check(), score=5.0, max_score=5.0)
     class_folder.keep(class_folder.hand_in("ann"), waiting, right, only=True)
     folder = gather(class_folder.folder)
     file = tmp_path / "grades.json"
     file.write_text(json.dumps(make_grade_json([each.result for each in folder.handed_in])))
     for work, cause in ((folder, CAUSE), (gather(file), "the checks of patchify")):
-        assert states(work) == {"ann": State.UNDECIDED}
+        assert list_states(work) == {"ann": State.UNDECIDED}
         found = count_class(work)
         assert found.shares() == [1.0]
         assert [each.name for each in found.exercises if each.answers] == ["unpatchify"]

@@ -6,7 +6,7 @@ from exercise_kit.report.answers import GradedAnswer
 from exercise_kit.report.collect import gather
 from exercise_kit.report.examples import Anonymizer, Examples
 from exercise_kit.report.excerpt import MARK, MOST_LINES, canonicalize, shorten
-from tests.kit.report.conftest import exercise, make_failed
+from tests.kit.report.conftest import make_exercise_result, make_failed_check
 
 LONG = [f"    x{number} = {number}" for number in range(2 * MOST_LINES)]
 
@@ -40,22 +40,22 @@ def test_where_all_differs_the_end_is_cut_and_counted():
     assert (len(shown), shown[-1]) == (MOST_LINES + 1, f"# {MARK} and {len(LONG) - MOST_LINES} lines more")
 
 
-def helper(name, line, lines=MOST_LINES // 2):
+def write_helper(name, line, lines=MOST_LINES // 2):
     return f"def {name}(x):\n" + "".join(f"    x = x + {number}\n" for number in range(lines)) + f"    return {line}\n"
 
 
 def test_the_helper_with_the_mistake_is_shown_and_the_others_are_outlined():
-    right, wrong = helper("tokens", "x"), helper("patches", "x.transpose(1, 2)")
+    right, wrong = write_helper("tokens", "x"), write_helper("patches", "x.transpose(1, 2)")
     answer = "def patchify(images, patch_size):\n    return patches(tokens(images))"
     anonymizer = Anonymizer([])
-    others = anonymizer.lines(right + helper("patches", "x") + answer, ("patchify",))
+    others = anonymizer.lines(right + write_helper("patches", "x") + answer, ("patchify",))
     code = anonymizer.code(right + wrong + answer, ("patchify",), others)
     assert "return x.transpose(1, 2)" in code
     assert f"def tokens(x):\n    {MARK}" in code
 
 
 def test_where_nothing_is_known_the_farthest_helper_goes_first():
-    near, far = helper("tokens", "patches(x)"), helper("patches", "x")
+    near, far = write_helper("tokens", "patches(x)"), write_helper("patches", "x")
     code = Anonymizer([]).code(far + near + "def patchify(x, p):\n    return tokens(x)", ("patchify",))
     assert f"def patches(x):\n    {MARK}" in code
     assert "return patches(x)" in code
@@ -73,7 +73,7 @@ OUTLINED = RIGHT.replace("images + 40\n", "images - 40\n")
 def test_a_whole_answer_is_the_example_and_none_of_which_only_a_mark_is_left(class_folder, other):
     """Even where the whole one has more lines of its own."""
     answers = {"right": RIGHT, **{f"other-{number}": other for number in range(6)}, "whole": WHOLE}
-    wrong = exercise("patchify", make_failed(misconception="column order"), score=4.0)
+    wrong = make_exercise_result("patchify", make_failed_check(misconception="column order"), score=4.0)
     for student, source in answers.items():
         class_folder.keep(class_folder.hand_in(student, patchify=source), *([wrong] if student != "right" else []))
     work = gather(class_folder.folder)

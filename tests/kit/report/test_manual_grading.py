@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Object of type <Submitted")
 
 
 @pytest.fixture
-def book(tmp_path):
+def folder_with_gradebook(tmp_path):
     """The class folder, with a gradebook in it."""
     path = tmp_path / "gradebook.db"
     Base.metadata.create_all(create_engine(f"sqlite:///{path}"))  # or nbgrader calls alembic for its version
@@ -33,23 +33,23 @@ def book(tmp_path):
     return tmp_path
 
 
-def test_questions_and_names(book):
-    found = read_gradebook(book)
+def test_questions_and_names(folder_with_gradebook):
+    found = read_gradebook(folder_with_gradebook)
     assert found.questions == (Question(LESSON, "why", 2, 1),)
     assert (found.waiting, found.problem) == (1, None)
     assert set(found.names) == {"zoe", "ben", "Zoë", "<b>zoe", "<b>ben"}
-    assert read_gradebook(book, "03_attention").questions == ()
+    assert read_gradebook(folder_with_gradebook, "03_attention").questions == ()
 
 
-def test_what_has_points_does_not_wait_and_what_a_person_gave_is_known(book):
-    with Gradebook(f"sqlite:///{book}/gradebook.db") as gradebook:
+def test_what_has_points_does_not_wait_and_what_a_person_gave_is_known(folder_with_gradebook):
+    with Gradebook(f"sqlite:///{folder_with_gradebook}/gradebook.db") as gradebook:
         for student, why, check in (("zoe", 0.5, None), ("ben", 1.5, 6.0)):
             grade = gradebook.find_grade("why", LESSON, LESSON, student)
             grade.manual_score, grade.needs_manual_grade = why, True
             code = gradebook.find_grade("check-patchify", LESSON, LESSON, student)
             code.auto_score, code.manual_score = 0.0, check
         gradebook.db.commit()
-    found = read_gradebook(book)
+    found = read_gradebook(folder_with_gradebook)
     assert found.questions == (Question(LESSON, "why", 2, 0, 2),)
     assert (found.waiting, found.again) == (0, 2)
     assert found.by_hand == {("zoe", LESSON): ByHand(0.5, 2, None, 8), ("ben", LESSON): ByHand(7.5, 10, 6.0, 8)}
@@ -66,18 +66,18 @@ def test_what_is_no_gradebook(tmp_path):
     assert f"{path} is damaged (file is not a database)" in read_gradebook(tmp_path).problem
 
 
-def test_a_gradebook_of_another_version(book):
-    with closing(sqlite3.connect(book / "gradebook.db")) as database:
+def test_a_gradebook_of_another_version(folder_with_gradebook):
+    with closing(sqlite3.connect(folder_with_gradebook / "gradebook.db")) as database:
         database.execute("ALTER TABLE grade RENAME COLUMN needs_manual_grade TO waits")
         database.commit()
-    problem = read_gradebook(book).problem
+    problem = read_gradebook(folder_with_gradebook).problem
     assert "was made by another nbgrader (no such column" in problem
     assert "nbgrader db upgrade" in problem
 
 
-def test_a_locked_gradebook(book, monkeypatch):
+def test_a_locked_gradebook(folder_with_gradebook, monkeypatch):
     monkeypatch.setattr("exercise_kit.nbgrader.gradebook.PATIENCE", 0.01)
-    with closing(sqlite3.connect(book / "gradebook.db")) as database:
+    with closing(sqlite3.connect(folder_with_gradebook / "gradebook.db")) as database:
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("BEGIN EXCLUSIVE")
-        assert "locked" in read_gradebook(book).problem
+        assert "locked" in read_gradebook(folder_with_gradebook).problem

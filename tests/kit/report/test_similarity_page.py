@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from exercise_kit import report
 from exercise_kit.__main__ import app
 from exercise_kit.report.similarity import SimilarityError, Text, export, find_pairs, read_texts, write_page
-from tests.e2e.browser import cut_on_a_phone, needs_chromium
+from tests.e2e.browser import find_cut_on_phones, needs_chromium
 
 OWN = [
     "    total = 0\n    for {a} in range(len(images)):\n        total = total * 3 + images[{a}].sum() - 7\n",
@@ -21,7 +21,7 @@ OWN = [
 ]
 
 
-def text(lesson, student, which, name="a", extra=""):
+def make_text(lesson, student, which, name="a", extra=""):
     shared = lesson.model_answers["patchify"]
     body = "".join(OWN[each].format(a=name) for each in which)
     return Text(student, lesson.name, f"{shared}\n\n\ndef helper(images):\n{body}    return total\n{extra}")
@@ -29,8 +29,8 @@ def text(lesson, student, which, name="a", extra=""):
 
 def test_a_copy_with_other_names_is_shown_and_the_task_s_own_lines_are_not(lessons):
     lesson = lessons.get("01_patchify")
-    alone = [text(lesson, f"s{place}", [place]) for place in range(3)]
-    copied = [text(lesson, "ada", [3, 4], "mine"), text(lesson, "ben", [3, 4], "yours", "# <script>\n")]
+    alone = [make_text(lesson, f"s{place}", [place]) for place in range(3)]
+    copied = [make_text(lesson, "ada", [3, 4], "mine"), make_text(lesson, "ben", [3, 4], "yours", "# <script>\n")]
     (found,) = find_pairs(lesson, [*alone, *copied])
     assert found.students == ("ada", "ben")
     assert min(found.shares) > 0.5
@@ -40,13 +40,13 @@ def test_a_copy_with_other_names_is_shown_and_the_task_s_own_lines_are_not(lesso
 
 def test_what_many_wrote_alike_is_the_task_s_doing(lessons):
     lesson = lessons.get("01_patchify")
-    assert find_pairs(lesson, [text(lesson, f"s{place}", [3, 4], f"n{place}") for place in range(9)]) == []
-    assert find_pairs(lesson, [text(lesson, "one", [0])]) == []
+    assert find_pairs(lesson, [make_text(lesson, f"s{place}", [3, 4], f"n{place}") for place in range(9)]) == []
+    assert find_pairs(lesson, [make_text(lesson, "one", [0])]) == []
 
 
 def test_one_idea_in_common_beside_others_of_their_own_is_no_copy(lessons):
     lesson = lessons.get("01_patchify")
-    assert find_pairs(lesson, [text(lesson, "ada", [0, 1], "a"), text(lesson, "ben", [1, 2], "b")]) == []
+    assert find_pairs(lesson, [make_text(lesson, "ada", [0, 1], "a"), make_text(lesson, "ben", [1, 2], "b")]) == []
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def copying_class(class_folder, lessons):
     for student, name in (("ada", "mine"), ("ben", "yours")):
         folder = class_folder / "submitted" / student / lesson.name
         folder.mkdir(parents=True)
-        (folder / f"{lesson.name}.py").write_text(text(lesson, student, [3, 4], name).source)
+        (folder / f"{lesson.name}.py").write_text(make_text(lesson, student, [3, 4], name).source)
     return class_folder
 
 
@@ -85,20 +85,20 @@ def test_other_engines_get_one_file_a_student_and_what_was_given(copying_class, 
         export(found, tmp_path / "out")
 
 
-def run(*arguments):
+def run_similarity(*arguments):
     done = CliRunner().invoke(app, ["similarity", *map(str, arguments)])
     return done.exit_code, done.output.splitlines()
 
 
 def test_the_command_writes_the_page(copying_class):
     page = copying_class / "similarity.html"
-    assert run(copying_class) == (0, [f"1 pair alike, for you alone: {page}"])
+    assert run_similarity(copying_class) == (0, [f"1 pair alike, for you alone: {page}"])
     assert page.is_file()
 
 
 def test_the_command_writes_files_for_other_engines_and_says_how_to_start_them(copying_class, tmp_path):
     out = tmp_path / "for other engines"
-    status, (printed, *commands) = run(copying_class, "--lesson", "01_patchify", "--export", out)
+    status, (printed, *commands) = run_similarity(copying_class, "--lesson", "01_patchify", "--export", out)
     assert (status, printed) == (0, f"2 students' answers are in {out}. For instance:")
     typed = [shlex.split(each) for each in commands]
     assert [words[0] for words in typed] == ["java", "dolos", "compare50"]
@@ -106,14 +106,14 @@ def test_the_command_writes_files_for_other_engines_and_says_how_to_start_them(c
         given = [Path(word) for word in words if word.startswith(str(tmp_path))]
         assert len(given) == 2
         assert all(list(each.parent.glob(each.name)) for each in given)
-    assert run(copying_class, "--export", out) == (1, [f"{out} exists and is not empty; name a new folder"])
+    assert run_similarity(copying_class, "--export", out) == (1, [f"{out} exists and is not empty; name a new folder"])
 
 
 def test_the_command_names_the_extra_that_it_needs(copying_class, monkeypatch):
     monkeypatch.setitem(sys.modules, "copydetect.utils", None)
     monkeypatch.delitem(sys.modules, "exercise_kit.report.similarity")
     monkeypatch.delattr(report, "similarity")
-    status, printed = run(copying_class)
+    status, printed = run_similarity(copying_class)
     assert status == 1
     assert printed[0].endswith('Install it with: pip install "vit-course[similarity]"')
 
@@ -127,7 +127,7 @@ def test_nothing_of_the_page_is_cut_on_a_phone(copying_class):
         path.write_text(path.read_text() + "\n\ndef patches_of(images):\n" + line + "    return images\n")
     page = copying_class / "similarity.html"
     assert write_page(copying_class, page) == 1
-    assert cut_on_a_phone(page) == []
+    assert find_cut_on_phones(page) == []
 
 
 @pytest.mark.parametrize(("lesson", "words"), [("99_none", "there is no lesson"), (None, "nobody has handed in")])

@@ -13,21 +13,21 @@ from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedW
 from exercise_kit.report.manual_grading import ManualGrading, Question
 from exercise_kit.report.page import format_count, format_percent, format_points, write_sentences
 from exercise_kit.report.tally import count_class, find_known_mistakes
-from tests.answers import known_mistake
-from tests.kit.report.conftest import LESSON, exercise, make_failed, make_passed
+from tests.answers import find_known_mistake
+from tests.kit.report.conftest import LESSON, make_exercise_result, make_failed_check, make_passed_check
 
 MISSING = CheckResult("test_rows", "rows hold.", Verdict.FAIL)
 
 
-def work(*results, points=None, released=None):
+def make_class_work(*results, points=None, released=None):
     handed_in = tuple(
-        SubmittedWork(Path(f"{index}.ipynb"), f"s{index}", LESSON, State.GRADED, whole(each))
+        SubmittedWork(Path(f"{index}.ipynb"), f"s{index}", LESSON, State.GRADED, make_result(each))
         for index, each in enumerate(results)
     )
     return ClassWork("vision", handed_in, (LessonPlan(LESSON, points or {"patchify": 8.0}, released),))
 
 
-def whole(exercises):
+def make_result(exercises):
     score, worth = sum(each.score for each in exercises), sum(each.max_score for each in exercises)
     return Result("p", "s", LESSON, "graded", None, score, worth, 0.5, ("test-cell-edited",), exercises)
 
@@ -37,12 +37,16 @@ def list_lost_points(result, **options):
 
 
 def test_lost_points_are_shared_out_among_the_failed_checks():
-    result = exercise(
-        "patchify", make_failed(misconception="column order"), make_failed("test_other"), make_passed(), score=2.0
+    result = make_exercise_result(
+        "patchify",
+        make_failed_check(misconception="column order"),
+        make_failed_check("test_other"),
+        make_passed_check(),
+        score=2.0,
     )
     assert list_lost_points(result) == [(Lost.NAMED, 3.0, "column order"), (Lost.UNNAMED, 3.0, "")]
     assert list_lost_points(result, follows=True)[1][0] is Lost.FOLLOWS
-    assert list_lost_points(exercise("patchify", make_passed(), score=8.0)) == []
+    assert list_lost_points(make_exercise_result("patchify", make_passed_check(), score=8.0)) == []
 
 
 @pytest.mark.parametrize(
@@ -57,14 +61,14 @@ def test_lost_points_are_shared_out_among_the_failed_checks():
     ],
 )
 def test_answers_of_which_nothing_was_evaluated(reason, why):
-    assert list_lost_points(exercise("patchify", MISSING, problem="whatever the words", reason=reason)) == [
+    assert list_lost_points(make_exercise_result("patchify", MISSING, problem="whatever the words", reason=reason)) == [
         (why, 8.0, "")
     ]
 
 
 def test_two_mistakes_at_once_are_both_counted():
     both = "column order, and channels last inside a token"
-    found = count_class(work((exercise("patchify", make_failed(misconception=both)),)))
+    found = count_class(make_class_work((make_exercise_result("patchify", make_failed_check(misconception=both)),)))
     assert {(each.misconception.name, each.lost, each.students, each.together) for each in found.mistakes} == {
         ("column order", 4.0, 1, 1),
         ("channels last inside a token", 4.0, 1, 1),
@@ -72,7 +76,7 @@ def test_two_mistakes_at_once_are_both_counted():
 
 
 def test_a_misconception_is_reported_as_the_library_has_it():
-    cause = known_mistake("patchify", "column order").cause
+    cause = find_known_mistake("patchify", "column order").cause
     (facts,) = find_known_mistakes("patchify", "column order")
     assert (facts.explanation, facts.question, facts.section) == (cause.explanation, cause.question, cause.section)
     assert [each.name for each in find_known_mistakes("patchify", "gone, and forgotten")] == ["gone, and forgotten"]
@@ -80,32 +84,40 @@ def test_a_misconception_is_reported_as_the_library_has_it():
 
 def test_a_mistake_is_one_in_all_exercises_that_share_it():
     points = {"patchify": 8.0, "fix_patchify": 3.0}
-    wrong = make_failed(misconception="column order")
+    wrong = make_failed_check(misconception="column order")
     found = count_class(
-        work((exercise("patchify", wrong), exercise("fix_patchify", wrong, max_score=3.0)), points=points)
+        make_class_work(
+            (make_exercise_result("patchify", wrong), make_exercise_result("fix_patchify", wrong, max_score=3.0)),
+            points=points,
+        )
     )
     (mistake,) = found.mistakes
     assert (mistake.students, mistake.lost, dict(mistake.exercises)) == (1, 11.0, {"patchify": 1, "fix_patchify": 1})
 
 
 def test_the_costliest_comes_first():
-    cheap, dear = make_failed(misconception="column order"), make_failed(misconception="strips not squares")
-    found = count_class(work((exercise("patchify", cheap, score=7.0),), (exercise("patchify", dear),)))
+    cheap, dear = make_failed_check(misconception="column order"), make_failed_check(misconception="strips not squares")
+    found = count_class(
+        make_class_work(
+            (make_exercise_result("patchify", cheap, score=7.0),), (make_exercise_result("patchify", dear),)
+        )
+    )
     assert [each.misconception.name for each in found.mistakes] == ["strips not squares", "column order"]
 
 
 def test_wrong_answers_without_a_name_are_grouped_by_the_kind_of_their_first_failure():
-    def wrong(seen, *more):
-        return (exercise("patchify", make_failed(seen=seen), *more),)
+    def make_wrong_exercise(seen, *more):
+        return (make_exercise_result("patchify", make_failed_check(seen=seen), *more),)
 
     found = count_class(
-        work(
-            wrong("token 3 of (2, 10, 48) is 0.5 too large, at `x`"),
-            wrong("token 12 of (4, 3) is 1e-3 too large, at `a b`"),
-            wrong(
-                "token 12 of (4, 3) is 1e-3 too large, at `a b`", make_failed("test_other", seen="the same as above")
+        make_class_work(
+            make_wrong_exercise("token 3 of (2, 10, 48) is 0.5 too large, at `x`"),
+            make_wrong_exercise("token 12 of (4, 3) is 1e-3 too large, at `a b`"),
+            make_wrong_exercise(
+                "token 12 of (4, 3) is 1e-3 too large, at `a b`",
+                make_failed_check("test_other", seen="the same as above"),
             ),
-            wrong("patchify returned None"),
+            make_wrong_exercise("patchify returned None"),
         )
     )
     assert [len(each.answers) for each in found.unexplained] == [2, 1, 1]
@@ -118,8 +130,12 @@ def test_what_follows_from_an_earlier_mistake_is_no_group_of_its_own(lessons):
     plan = LessonPlan("04_block", names, released)
     assert "Mlp" in plan.builds_on()["EncoderBlock"]
     assert plan.builds_on()["Mlp"] == frozenset()
-    results = tuple(exercise(name, make_failed(), max_score=worth) for name, worth in names.items() if name in _BLOCK)
-    handed_in = SubmittedWork(Path("p"), "s", "04_block", State.GRADED, whole(results))
+    results = tuple(
+        make_exercise_result(name, make_failed_check(), max_score=worth)
+        for name, worth in names.items()
+        if name in _BLOCK
+    )
+    handed_in = SubmittedWork(Path("p"), "s", "04_block", State.GRADED, make_result(results))
     found = count_class(ClassWork("vision", (handed_in,), (plan,)))
     assert dict(found.following) == {"EncoderBlock": 1}
     assert [each.exercise for each in found.unexplained] == ["Mlp"]
@@ -130,8 +146,10 @@ _BLOCK = ("Mlp", "EncoderBlock")
 
 def test_answers_that_could_not_be_evaluated_count_for_no_check():
     facts = {"reason": Reason.NOT_RUN, "kind": "the answer was not evaluated: it took too long"}
-    several = (exercise("patchify", MISSING, problem=f"whatever the words, {place}", **facts) for place in "ab")
-    found = count_class(work(*((each,) for each in several)))
+    several = (
+        make_exercise_result("patchify", MISSING, problem=f"whatever the words, {place}", **facts) for place in "ab"
+    )
+    found = count_class(make_class_work(*((each,) for each in several)))
     assert found.exercises[0].checks == {}
     (group,) = found.unevaluated
     assert (group.exercise, group.kind, len(group.answers)) == ("patchify", facts["kind"], 2)
@@ -140,13 +158,17 @@ def test_answers_that_could_not_be_evaluated_count_for_no_check():
 def test_checks_bins_flags_and_times():
     undecided = CheckResult("test_gradient", "", Verdict.UNDECIDED, "no GPU")
     results = [
-        (exercise("patchify", make_passed(), undecided, score=8.0, seconds=0.2),),
-        (exercise("patchify", make_failed("test_shape"), score=4.0, seconds=0.4),),
-        (exercise("patchify", make_failed("test_shape"), score=1.0),),
-        (exercise("patchify", make_failed("test_shape")),),
-        (exercise("patchify", MISSING, problem="patchify is not written yet", reason=Reason.NOT_WRITTEN, seconds=9.0),),
+        (make_exercise_result("patchify", make_passed_check(), undecided, score=8.0, seconds=0.2),),
+        (make_exercise_result("patchify", make_failed_check("test_shape"), score=4.0, seconds=0.4),),
+        (make_exercise_result("patchify", make_failed_check("test_shape"), score=1.0),),
+        (make_exercise_result("patchify", make_failed_check("test_shape")),),
+        (
+            make_exercise_result(
+                "patchify", MISSING, problem="patchify is not written yet", reason=Reason.NOT_WRITTEN, seconds=9.0
+            ),
+        ),
     ]
-    found = count_class(work(*results))
+    found = count_class(make_class_work(*results))
     (only,) = found.exercises
     assert only.bins == (1, 1, 1, 1, 1)
     assert (only.seconds, found.flags["test-cell-edited"], found.median) == ([0.2, 0.4], 5, 0.125)
@@ -156,7 +178,14 @@ def test_checks_bins_flags_and_times():
 
 
 def test_an_exercise_of_an_older_release_is_left_out():
-    found = count_class(work((exercise("gone", make_failed()), exercise("patchify", make_passed(), score=8.0))))
+    found = count_class(
+        make_class_work(
+            (
+                make_exercise_result("gone", make_failed_check()),
+                make_exercise_result("patchify", make_passed_check(), score=8.0),
+            )
+        )
+    )
     assert [each.name for each in found.exercises] == ["patchify"]
     assert not found.unexplained
 
@@ -177,14 +206,19 @@ def test_an_exercise_of_an_older_release_is_left_out():
 )
 def test_equals_are_equally_hard(shares, said):
     points = {"patchify": 8.0, "unpatchify": 8.0, "fix_patchify": 8.0}
-    results = tuple(exercise(name, make_passed(), score=8.0 * each) for name, each in zip(points, shares, strict=True))
-    (_, how_well, _) = write_sentences(count_class(work(results, points=points)))
+    results = tuple(
+        make_exercise_result(name, make_passed_check(), score=8.0 * each)
+        for name, each in zip(points, shares, strict=True)
+    )
+    (_, how_well, _) = write_sentences(count_class(make_class_work(results, points=points)))
     assert said in how_well
 
 
 def test_three_sentences():
-    wrong = exercise("patchify", make_failed(misconception="column order"), score=2.0)
-    facts = write_sentences(count_class(work((wrong,), (exercise("patchify", make_passed(), score=8.0),))))
+    wrong = make_exercise_result("patchify", make_failed_check(misconception="column order"), score=2.0)
+    facts = write_sentences(
+        count_class(make_class_work((wrong,), (make_exercise_result("patchify", make_passed_check(), score=8.0),)))
+    )
     assert facts == [
         "2 students handed in 2 notebooks for 1 lesson; all are graded.",
         "Half of the graded notebooks earn 62\u00a0% of their points or more.",
@@ -200,18 +234,24 @@ def test_three_sentences():
 
 def test_the_first_sentence_says_what_waits_for_a_person():
     """Nothing is called graded whose written answers nobody has read."""
-    done = work((exercise("patchify", make_passed(), score=8.0),))
+    done = make_class_work((make_exercise_result("patchify", make_passed_check(), score=8.0),))
     waits = ClassWork("vision", (SubmittedWork(Path("p"), "s", LESSON, State.WAITING),), ())
 
-    def first(found, waiting, again=0):
+    def write_first_sentence(found, waiting, again=0):
         book = ManualGrading((Question(LESSON, "question-1", 3, waiting, again),))
         return write_sentences(count_class(replace(found, manual_grading=book)))[0]
 
-    assert first(done, 0).endswith("; all are graded.")
-    assert first(done, 1).endswith("; all code is graded, and 1 written answer waits for a grade by hand.")
-    assert first(done, 0, 2).endswith("; all code is graded, and 2 answers with points are to be looked at.")
-    assert first(done, 1, 1).endswith("waits for a grade by hand and 1 answer with points is to be looked at.")
-    assert first(waits, 2).endswith("1 is not graded yet; 2 written answers wait for a grade by hand.")
+    assert write_first_sentence(done, 0).endswith("; all are graded.")
+    assert write_first_sentence(done, 1).endswith(
+        "; all code is graded, and 1 written answer waits for a grade by hand."
+    )
+    assert write_first_sentence(done, 0, 2).endswith(
+        "; all code is graded, and 2 answers with points are to be looked at."
+    )
+    assert write_first_sentence(done, 1, 1).endswith(
+        "waits for a grade by hand and 1 answer with points is to be looked at."
+    )
+    assert write_first_sentence(waits, 2).endswith("1 is not graded yet; 2 written answers wait for a grade by hand.")
 
 
 def test_numbers():

@@ -23,7 +23,7 @@ SOLUTIONS = PACKAGE.parent / "solutions"
 LESSONS = tuple(path.stem for path in sorted(SOLUTIONS.glob("[0-9]*.py")))
 
 
-def run(folder, code):
+def run_python_with_view(folder, code):
     """Return what a Python prints that has the view on its path, and the project nowhere."""
     command = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(folder)!r})\n{code}"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
@@ -32,26 +32,26 @@ def run(folder, code):
 
 
 @pytest.fixture
-def home(tmp_path):
+def views_folder(tmp_path):
     yield tmp_path / "views"
     for each in (tmp_path / "views").glob("*"):
         package_view.remove_view(each)
 
 
-def imports_of(lesson):
+def iterate_lesson_imports(lesson):
     """All of the lesson's own lines that import from the package, whatever they import."""
     for node in ast.walk(ast.parse((SOLUTIONS / f"{lesson}.py").read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vit_course"):
             yield ast.unparse(node)
 
 
-def modules_of(folder):
+def read_view_modules(folder):
     """File of a view's package, without its ending → what stands in it."""
     package = folder / "vit_course"
     return {path.relative_to(package).with_suffix("").as_posix(): path.read_text() for path in package.rglob("*.py")}
 
 
-def there(name, lesson):
+def is_whole_in_view(name, lesson):
     """Say whether a module that holds answers is whole in the view of a lesson."""
     number = int(lesson[:2])
     return ANSWERS[name] < number if name in ANSWERS else TOOLS[name] != number
@@ -59,16 +59,18 @@ def there(name, lesson):
 
 @pytest.mark.proof
 @pytest.mark.parametrize("lesson", LESSONS)
-def test_a_lesson_s_own_imports_work_in_its_view(lesson, home):
-    lines = "\n".join([*imports_of(lesson), "from vit_course import *"])
-    where = run(provide_view(lesson, home), f"{lines}\nimport vit_course; print(vit_course.__file__)")
-    assert Path(where).is_relative_to(home)
+def test_a_lesson_s_own_imports_work_in_its_view(lesson, views_folder):
+    lines = "\n".join([*iterate_lesson_imports(lesson), "from vit_course import *"])
+    where = run_python_with_view(
+        provide_view(lesson, views_folder), f"{lines}\nimport vit_course; print(vit_course.__file__)"
+    )
+    assert Path(where).is_relative_to(views_folder)
 
 
 @pytest.mark.parametrize("lesson", [*LESSONS, "07_train"])
-def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
-    folder = provide_view(lesson, home)
-    modules = modules_of(folder)
+def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, views_folder):
+    folder = provide_view(lesson, views_folder)
+    modules = read_view_modules(folder)
     data = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in (PACKAGE / "data").glob("*.py")}
     fixtures = {name for name, first in FIXTURES.items() if first <= int(lesson[:2])}
     note = {"exercises/__init__", "hunts/__init__", "recipes/__init__", "whole_vit"}
@@ -79,14 +81,14 @@ def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, home):
     assert kit == {"__init__.py", "engine/__init__.py", *(f"{name}.py" for name in package_view._OF_THE_KIT)}
     for name in (*ANSWERS, *TOOLS):
         whole = (PACKAGE / f"{name}.py").read_text()
-        if there(name, lesson):
+        if is_whole_in_view(name, lesson):
             assert modules[name] == whole
         else:
-            assert statements_of(modules[name]) & statements_of(whole) == set()
+            assert list_statements(modules[name]) & list_statements(whole) == set()
             assert len(modules[name]) < 4000
 
 
-def statements_of(source):
+def list_statements(source):
     """The statements of a module, in functions too; what names them is left out."""
     nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
     return {ast.unparse(node) for node in nodes if not isinstance(node, ast.FunctionDef | ast.ClassDef)}
@@ -107,14 +109,14 @@ def test_fixtures_hold_no_answer():
                 assert root not in ("vit_course", "exercise_kit") or allowed, f"{path.name} imports {each}"
 
 
-def test_every_module_of_the_package_that_a_view_has_can_be_imported(home):
-    found = modules_of(provide_view("99_beyond", home))
+def test_every_module_of_the_package_that_a_view_has_can_be_imported(views_folder):
+    found = read_view_modules(provide_view("99_beyond", views_folder))
     names = (name.replace("/", ".").removesuffix(".__init__") for name in found if name != "__init__")
     code = "".join(f"import vit_course.{name}\n" for name in names)
-    assert run(provide_view("99_beyond", home), f"{code}print('all')") == "all"
+    assert run_python_with_view(provide_view("99_beyond", views_folder), f"{code}print('all')") == "all"
 
 
-def test_lesson_06_has_its_tools_but_for_its_answers(home):
+def test_lesson_06_has_its_tools_but_for_its_answers(views_folder):
     code = """
 from vit_course.data import Batches, shapes, split_indices
 from vit_course.training import EarlyStopping, TrainingSettings, fit, save_model, train_one_epoch
@@ -124,7 +126,7 @@ for answer in (split_indices, train_one_epoch, EarlyStopping):
     except RuntimeError as error:
         print(error)
 """
-    printed = run(provide_view("06_training", home), code).splitlines()
+    printed = run_python_with_view(provide_view("06_training", views_folder), code).splitlines()
     hidden = {
         "split_indices": "data.splits",
         "train_one_epoch": "training.loop",
@@ -134,8 +136,9 @@ for answer in (split_indices, train_one_epoch, EarlyStopping):
         f"{name} cannot be used while grading: vit_course.{module} holds this lesson's answers"
         for name, module in hidden.items()
     ]
-    assert run(
-        provide_view("05_vit", home), "from vit_course.data import split_indices; print(split_indices(9, 2, 0)[0][:0])"
+    assert run_python_with_view(
+        provide_view("05_vit", views_folder),
+        "from vit_course.data import split_indices; print(split_indices(9, 2, 0)[0][:0])",
     )
 
 
@@ -166,8 +169,8 @@ print("there:", vit_course.patchify.__name__)
 """
 
 
-def test_what_is_hidden_can_be_imported_and_says_why_when_it_is_used(home):
-    *printed, last = run(provide_view("03_attention", home), USES).splitlines()
+def test_what_is_hidden_can_be_imported_and_says_why_when_it_is_used(views_folder):
+    *printed, last = run_python_with_view(provide_view("03_attention", views_folder), USES).splitlines()
     names = (
         ["scaled_dot_product_attention"] + 5 * ["MultiHeadSelfAttention"] + 5 * ["VisionTransformer"] + ["initialise"]
     )
@@ -181,19 +184,27 @@ def test_what_is_hidden_can_be_imported_and_says_why_when_it_is_used(home):
     assert last == "there: patchify"
 
 
-def test_guesses_and_progress_show_nothing_while_grading(home):
+def test_guesses_and_progress_show_nothing_while_grading(views_folder):
     """A cell that makes a prediction, compares it or sums up runs to its end there, and prints nothing."""
     code = 'predict("a", 3); predict("b", ..., choices=("x", "y")); reveal("a", 3, within=1); print(progress())'
-    assert run(provide_view("01_patchify", home), f"from vit_course import predict, progress, reveal; {code}") == "None"
+    assert (
+        run_python_with_view(
+            provide_view("01_patchify", views_folder), f"from vit_course import predict, progress, reveal; {code}"
+        )
+        == "None"
+    )
 
 
-def test_check_decides_nothing(home):
+def test_check_decides_nothing(views_folder):
     code = 'from vit_course import check; print(check("patchify", print, points=3))'
-    assert run(provide_view("01_patchify", home), code) == "graded by the judge; its verdict is in the feedback"
+    assert (
+        run_python_with_view(provide_view("01_patchify", views_folder), code)
+        == "graded by the judge; its verdict is in the feedback"
+    )
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
-def test_a_hunt_draws_nothing_and_holds_no_answer(lesson, home):
+def test_a_hunt_draws_nothing_and_holds_no_answer(lesson, views_folder):
     code = """
 from vit_course.hunts import hunt
 suspect = hunt("patchify", seed=7, bugs=2)
@@ -204,33 +215,33 @@ for program in (suspect, suspect.program):
     except RuntimeError as error:
         print(error)
 """
-    folder = provide_view(lesson, home)
-    shown, *printed = run(folder, code).splitlines()
+    folder = provide_view(lesson, views_folder)
+    shown, *printed = run_python_with_view(folder, code).splitlines()
     assert shown == "|".join(["a bug hunt is not shown while grading; no point depends on it"] * 2 + ["''"])
     assert printed == ["bug hunts are not there while grading; no point depends on them"] * 2
     assert [path.name for path in (folder / "vit_course" / "hunts").glob("*.py")] == ["__init__.py"]
     programs = [path.read_text() for path in PACKAGE.glob("exercises/*/*/program.py")]
     lines = {line.strip() for program in programs for line in program.splitlines() if '# bug "' in line}
     assert len(lines) > 500
-    held = "\n".join(modules_of(folder).values())
+    held = "\n".join(read_view_modules(folder).values())
     assert not [line for line in lines if line in held]
 
 
-def test_a_view_is_made_once_and_nobody_writes_into_it(home):
-    folder = provide_view("02_positions", home)
+def test_a_view_is_made_once_and_nobody_writes_into_it(views_folder):
+    folder = provide_view("02_positions", views_folder)
     before = folder.stat().st_ino
-    assert provide_view("02_positions", home) == folder
+    assert provide_view("02_positions", views_folder) == folder
     assert folder.stat().st_ino == before
-    assert provide_view("03_attention", home) != folder
+    assert provide_view("03_attention", views_folder) != folder
     assert all(not each.stat().st_mode & 0o222 for each in (folder, *folder.rglob("*")))
     assert len(list(folder.rglob("*.pyc"))) == len(list(folder.rglob("*.py")))
-    assert sorted(each.name for each in home.iterdir()) == sorted(
-        {folder.name, provide_view("03_attention", home).name}
+    assert sorted(each.name for each in views_folder.iterdir()) == sorted(
+        {folder.name, provide_view("03_attention", views_folder).name}
     )
 
 
-def test_a_changed_package_gets_another_view(home, tmp_path, monkeypatch):
-    old = provide_view("01_patchify", home)
+def test_a_changed_package_gets_another_view(views_folder, tmp_path, monkeypatch):
+    old = provide_view("01_patchify", views_folder)
     package = tmp_path / "vit_course"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "authoring"))
     (package / "config.py").write_text((package / "config.py").read_text() + "\nNEW = 3\n")
@@ -238,25 +249,25 @@ def test_a_changed_package_gets_another_view(home, tmp_path, monkeypatch):
     monkeypatch.setattr(
         package_view, "_find_package_folder", lambda name: package if name == "vit_course" else folder_of(name)
     )
-    new = provide_view("01_patchify", home)
+    new = provide_view("01_patchify", views_folder)
     assert new != old
-    assert run(new, "from vit_course.config import NEW; print(NEW)") == "3"
+    assert run_python_with_view(new, "from vit_course.config import NEW; print(NEW)") == "3"
 
 
-def test_a_damaged_view_is_made_again(home):
-    folder = provide_view("01_patchify", home)
+def test_a_damaged_view_is_made_again(views_folder):
+    folder = provide_view("01_patchify", views_folder)
     (folder / "vit_course").chmod(0o755)
     (folder / "vit_course" / "config.py").unlink()
-    assert provide_view("01_patchify", home) == folder
-    assert run(folder, "from vit_course.config import ViTConfig; print(ViTConfig().depth)").isdigit()
-    assert [each.name for each in home.iterdir()] == [folder.name]
+    assert provide_view("01_patchify", views_folder) == folder
+    assert run_python_with_view(folder, "from vit_course.config import ViTConfig; print(ViTConfig().depth)").isdigit()
+    assert [each.name for each in views_folder.iterdir()] == [folder.name]
 
 
-def test_processes_do_not_get_in_each_other_s_way(home):
+def test_processes_do_not_get_in_each_other_s_way(views_folder):
     with ProcessPoolExecutor(2) as pool:
-        made = list(pool.map(provide_view, ["04_block", "05_vit"] * 6, [home] * 12))
+        made = list(pool.map(provide_view, ["04_block", "05_vit"] * 6, [views_folder] * 12))
     assert len(set(made)) == 2
-    assert sorted(home.iterdir()) == sorted(set(made))
+    assert sorted(views_folder.iterdir()) == sorted(set(made))
 
 
 def test_views_are_kept_where_the_user_keeps_such_things(tmp_path, monkeypatch):
@@ -273,9 +284,9 @@ def test_views_are_kept_where_the_user_keeps_such_things(tmp_path, monkeypatch):
     find_views_folder.cache_clear()
 
 
-def test_a_lesson_has_a_number(home):
+def test_a_lesson_has_a_number(views_folder):
     with pytest.raises(ValueError, match="begins with two digits"):
-        provide_view("patchify", home)
+        provide_view("patchify", views_folder)
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
@@ -288,13 +299,13 @@ def test_a_view_holds_all_that_its_modules_import_at_once(lesson):
         (name, module)
         for name, source in files.items()
         if name.endswith(".py")
-        for module in imported_at_once(ast.parse(source))
+        for module in iterate_imports_at_once(ast.parse(source))
         if module.partition(".")[0] in ("vit_course", "exercise_kit") and module not in packages
     }
     assert not missing
 
 
-def imported_at_once(tree):
+def iterate_imports_at_once(tree):
     """The modules that a file imports when it is imported itself: not in functions, not for a type checker."""
     for statement in tree.body:
         for node in [statement, *getattr(statement, "body", ())] if isinstance(statement, ast.Try) else [statement]:

@@ -16,8 +16,8 @@ from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.reply import WorkerStopped
 from exercise_kit.submission.submission import CellSource
-from tests.answers import answer_cell
-from tests.kit.conftest import limited
+from tests.answers import write_answer_cell
+from tests.kit.conftest import limit_sandbox
 from vit_course.exercises.catalog import EXERCISES
 
 HIDDEN = Path(__file__).parents[2] / "hidden"
@@ -111,7 +111,7 @@ def is_layer_norm(norm):
     },
 }
 SOURCES = {
-    (exercise, name or "right"): answer_cell(exercise, name)
+    (exercise, name or "right"): write_answer_cell(exercise, name)
     for exercise, names in FROM_THE_LIBRARY.items()
     for name in names
 } | {(exercise, kind): source for exercise, sources in OWN.items() for kind, source in sources.items()}
@@ -129,7 +129,7 @@ def sandbox(warm_sandbox):
 @pytest.fixture
 def short_timeouts(sandbox):
     limits = Limits(call_seconds=1, reply_bytes=1 << 20)
-    with limited(sandbox, limits):
+    with limit_sandbox(sandbox, limits):
         yield sandbox
 
 
@@ -141,7 +141,7 @@ def worker(sandbox, request):
         yield worker
 
 
-def here(source, names):
+def make_local_student(source, names):
     """The student of ``source`` in this process, with its lines where a traceback finds them."""
     linecache.cache["<cell 0>"] = (len(source), None, source.splitlines(keepends=True), "<cell 0>")
     namespace = {"__name__": "__main__"}
@@ -149,7 +149,7 @@ def here(source, names):
     return Student({name: namespace[name] for name in names})
 
 
-def verdict_of(check, student):
+def describe_verdict(check, student):
     """Return what a check says of a student, and what it has written down."""
     try:
         check.ask(student)
@@ -161,11 +161,11 @@ def verdict_of(check, student):
 
 
 @pytest.fixture(scope="module")
-def hidden():
+def hidden_checks():
     return HiddenChecks(HIDDEN)
 
 
-def each(cases):
+def parametrize_cases(cases):
     return pytest.mark.parametrize(
         ("exercise", "source", "worker"),
         [(exercise, *[IMPORTS + SOURCES[exercise, kind]] * 2) for exercise, kind in cases],
@@ -174,25 +174,25 @@ def each(cases):
     )
 
 
-@each(SOURCES)
+@parametrize_cases(SOURCES)
 @pytest.mark.proof
 def test_public_checks_say_the_same_here_and_there(exercise, source, worker):
     names = EXERCISES[exercise].objects
     for check in EXERCISES[exercise].checks:
         if check.name not in LOCAL_ONLY:
-            near, far = here(source, names), RemoteStudent(worker, names)
-            assert verdict_of(check, far) == verdict_of(check, near), check.name
+            near, far = make_local_student(source, names), RemoteStudent(worker, names)
+            assert describe_verdict(check, far) == describe_verdict(check, near), check.name
             assert is_same_record(far.record, near.record), check.name
             assert far.changed_inputs == near.changed_inputs
 
 
-@each([(exercise, kind) for exercise, kind in SOURCES if kind != RANDOM])
+@parametrize_cases([(exercise, kind) for exercise, kind in SOURCES if kind != RANDOM])
 @pytest.mark.proof
-def test_so_do_hidden_checks(exercise, source, worker, hidden):
+def test_so_do_hidden_checks(exercise, source, worker, hidden_checks):
     names = EXERCISES[exercise].objects
-    for check in hidden.exercises()[exercise]:
-        near = hidden.evaluate(exercise, check, here(source, names), b"key")
-        far = hidden.evaluate(exercise, check, RemoteStudent(worker, names), b"key")
+    for check in hidden_checks.exercises()[exercise]:
+        near = hidden_checks.evaluate(exercise, check, make_local_student(source, names), b"key")
+        far = hidden_checks.evaluate(exercise, check, RemoteStudent(worker, names), b"key")
         assert far.result == near.result, check.name
         assert is_same_record(far.record, near.record), check.name
 
@@ -240,7 +240,7 @@ class Net(nn.Module):
 
 @pytest.mark.parametrize("worker", [IMPORTS + INPUT_SOURCE], indirect=True)
 def test_gradients_and_state_are_the_same_here_and_there(worker):
-    def observations(student):
+    def observe_student(student):
         gradients = student.input_gradients(torch.ones(2, 3), torch.eye(3).double().float().T, 3)
         net = student.net.build(3, bias=False)
         shapes = net.parameter_shapes()
@@ -257,13 +257,13 @@ def test_gradients_and_state_are_the_same_here_and_there(worker):
             net.list_parameters_without_gradient(net(torch.ones(2, 3).double())),
         )
 
-    def both(make):
+    def observe_and_read_records(make):
         student = make(["layer"])
         student.net = make(["Net"])
-        return observations(student), student.record, student.net.record
+        return observe_student(student), student.record, student.net.record
 
-    near = both(lambda names: here(IMPORTS + INPUT_SOURCE, names))
-    far = both(lambda names: RemoteStudent(worker, names))
+    near = observe_and_read_records(lambda names: make_local_student(IMPORTS + INPUT_SOURCE, names))
+    far = observe_and_read_records(lambda names: RemoteStudent(worker, names))
     assert near[0][3:4] == far[0][3:4] == ({"layers.0.weight": (3, 3), "layers.1.weight": (3, 3)},)
     assert list(near[0][4]) == list(far[0][4])
     assert near[0][6] == far[0][6] == ["layers.1.weight"]
@@ -273,7 +273,7 @@ def test_gradients_and_state_are_the_same_here_and_there(worker):
 @pytest.mark.parametrize("worker", [IMPORTS + INPUT_SOURCE], indirect=True)
 def test_what_a_call_leaves_behind_is_the_same_here_and_there(worker):
     model, state = nn.Linear(3, 2), {"weight": torch.zeros(2, 3), "bias": torch.ones(2)}
-    for student in (here(IMPORTS + INPUT_SOURCE, ["load"]), RemoteStudent(worker, ["load"])):
+    for student in (make_local_student(IMPORTS + INPUT_SOURCE, ["load"]), RemoteStudent(worker, ["load"])):
         seen = student.see(model, state)
         assert seen.result is seen.inputs[0]
         assert not seen.result.weight.any()

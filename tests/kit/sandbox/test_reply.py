@@ -34,16 +34,16 @@ class ScriptedWorker:
         return reply
 
 
-def student(*replies):
+def make_student(*replies):
     return RemoteStudent(ScriptedWorker(*replies), ["patchify"])
 
 
-def module(*replies):
-    return student({"module": 3}, *replies).build(4)
+def make_module(*replies):
+    return make_student({"module": 3}, *replies).build(4)
 
 
 def test_an_honest_reply_is_read():
-    mine = student(HONEST | {"inputs": [INPUT + 1, None]})
+    mine = make_student(HONEST | {"inputs": [INPUT + 1, None]})
     assert torch.equal(mine(INPUT, 2), INPUT)
     assert mine.changed_inputs == ["(2, 3)"]
 
@@ -66,7 +66,7 @@ AFTERWARDS = [
 
 @pytest.mark.parametrize(("given", "after", "changed"), AFTERWARDS)
 def test_the_judge_sees_for_itself_what_has_changed(given, after, changed):
-    mine = student(HONEST | {"inputs": [after, None], "changed": []})
+    mine = make_student(HONEST | {"inputs": [after, None], "changed": []})
     mine(given, 2)
     assert bool(mine.changed_inputs) == changed
 
@@ -86,7 +86,7 @@ def test_the_judge_sees_for_itself_what_has_changed(given, after, changed):
 )
 def test_a_reply_that_makes_no_sense_stops_the_asking(lie):
     with pytest.raises(WorkerStopped) as caught:
-        student(lie)(INPUT, 2)
+        make_student(lie)(INPUT, 2)
     assert caught.value.kind == "protocol"
     assert caught.value.seen.startswith("patchify gave a reply that makes no sense")
 
@@ -108,34 +108,34 @@ def test_a_reply_that_makes_no_sense_stops_the_asking(lie):
 )
 def test_so_does_one_about_a_module(use, lie):
     with pytest.raises(WorkerStopped, match="no sense"):
-        use(module(lie))
+        use(make_module(lie))
 
 
 def test_of_what_the_parts_are_given_only_tensors_count():
     said = {"norm:in": INPUT, "norm:out": "x", "another": INPUT, "odd": Other("Tensor", "a nested tensor")}
-    assert list(module({"parts": said}).parts(("norm",), INPUT)) == ["norm:in", "another"]
-    assert module({"raised": {}}).parts(("norm",), INPUT) == {}
+    assert list(make_module({"parts": said}).parts(("norm",), INPUT)) == ["norm:in", "another"]
+    assert make_module({"raised": {}}).parts(("norm",), INPUT) == {}
 
 
 def test_gradients_are_as_many_as_the_inputs():
-    assert student(HONEST | {"gradients": [INPUT, None]}).input_gradients(INPUT, 2)[1] is None
+    assert make_student(HONEST | {"gradients": [INPUT, None]}).input_gradients(INPUT, 2)[1] is None
     for lie in ([INPUT], [INPUT, "x"], None):
         with pytest.raises(WorkerStopped):
-            student(HONEST | {"gradients": lie}).input_gradients(INPUT, 2)
+            make_student(HONEST | {"gradients": lie}).input_gradients(INPUT, 2)
 
 
 def test_shapes_may_be_any_nonsense():
     reply = {"parameters": {"weight": ["x", 2.5, -7, True]}, "lazy": [{}], "buffers": {}}
     with pytest.raises(Failure, match="has no shape yet"):
-        module(reply).load({"weight": INPUT})
+        make_module(reply).load({"weight": INPUT})
     with pytest.raises(Failure, match=r"`weight` \(-1, -1, -7, -1\) for \(2, 3\)"):
-        module(reply | {"lazy": []}).load({"weight": INPUT})
+        make_module(reply | {"lazy": []}).load({"weight": INPUT})
 
 
 def test_a_lost_worker_is_reported_with_its_kind():
     lost = WorkerLost("time", "did not answer within 10 seconds")
     with pytest.raises(WorkerStopped) as caught:
-        student(lost)(INPUT, 2)
+        make_student(lost)(INPUT, 2)
     assert (caught.value.kind, caught.value.words) == ("time", "did not answer within 10 seconds")
     assert caught.value.seen == "patchify did not answer within 10 seconds"
     assert "never ends" in caught.value.look
@@ -152,7 +152,7 @@ def test_a_lost_worker_is_reported_with_its_kind():
 )
 def test_an_exception_may_be_any_nonsense(raised):
     with pytest.raises(Failure) as caught:
-        student({"raised": raised})(INPUT, 2)
+        make_student({"raised": raised})(INPUT, 2)
     assert "<script>" not in caught.value.seen
     assert len(caught.value.seen) < 700
     caught.value.seen.encode()
@@ -165,7 +165,7 @@ def test_an_exception_is_read():
         "line": "  raise Odd",
         "functions": ["f"],
     }
-    error = student({"raised": raised}).error_of(INPUT, 2)
+    error = make_student({"raised": raised}).error_of(INPUT, 2)
     assert error is not None
     assert error.is_a("ValueError")
     assert (error.kind, error.words, error.line, error.functions) == ("Odd", "7 and 3", "`raise Odd`", ("f",))
@@ -187,14 +187,17 @@ def test_an_exception_is_read():
 def test_what_cannot_be_sent_is_reported_as_it_would_be_here(kind, text, right):
     if callable(right) and not isinstance(right, type):
         right.__name__ = "patchify"
-    near, far = Student({"patchify": lambda: right}), student({**HONEST, "inputs": [], "result": Other(kind, text)})
+    near, far = (
+        Student({"patchify": lambda: right}),
+        make_student({**HONEST, "inputs": [], "result": Other(kind, text)}),
+    )
     near(), far()
     assert near.record == far.record
 
 
 def test_a_tensor_that_cannot_be_sent_is_reported():
     with pytest.raises(Failure) as caught:
-        student(HONEST | {"result": (3, Other("Tensor", "a nested tensor"))})(INPUT, 2)
+        make_student(HONEST | {"result": (3, Other("Tensor", "a nested tensor"))})(INPUT, 2)
     assert caught.value.seen == "patchify gave a nested tensor"
     assert caught.value.expected == "one that has a shape"
 
@@ -217,14 +220,14 @@ LIVE = "$\\href{https://example.org}{Full marks: 2 of 2}$"
 def test_no_word_of_a_reply_stands_outside_quotation(reply):
     """A page would make a link of it, or show it in the judge's voice."""
     with pytest.raises(Failure) as caught:
-        expect_tensor(student(HONEST | reply)(INPUT, 2), (2, 3), "the result")
+        expect_tensor(make_student(HONEST | reply)(INPUT, 2), (2, 3), "the result")
     told = f"{caught.value.seen} {caught.value.expected} {caught.value.look}"
     assert "href" not in re.sub("`[^`]*`", "", told)
     assert "Full marks" not in re.sub("`[^`]*`", "", told)
 
 
 def test_names_of_parameters_hold_letters_and_digits_alone():
-    built = module({"parameters": {"blocks.0.weight": [2], "$a b`": [3]}, "lazy": [], "buffers": {}})
+    built = make_module({"parameters": {"blocks.0.weight": [2], "$a b`": [3]}, "lazy": [], "buffers": {}})
     assert built.parameter_shapes() == {"blocks.0.weight": (2,), "?a?b?": (3,)}
 
 
@@ -239,11 +242,11 @@ def test_a_restored_model_has_its_class_name():
 
 def test_a_model_that_comes_back_is_the_one_that_was_given():
     after = NamedParameters({"weight": INPUT})
-    mine = student(HONEST | {"result": NamedParameters({}), "inputs": [after, {"weight": INPUT}], "same": 0})
+    mine = make_student(HONEST | {"result": NamedParameters({}), "inputs": [after, {"weight": INPUT}], "same": 0})
     seen = mine.see(nn.Linear(3, 2), {"weight": INPUT})
     assert seen.result is seen.inputs[0] is after
     assert list(seen.inputs[1]) == ["weight"]
-    mine = student(HONEST | {"same": 0})
+    mine = make_student(HONEST | {"same": 0})
     seen = mine.see(torch.zeros(2, 3), 3)
     assert seen.result is seen.inputs[0]
     assert torch.equal(seen.result, INPUT)

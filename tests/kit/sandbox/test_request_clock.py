@@ -9,7 +9,7 @@ from exercise_kit.sandbox.limits import Limits, WorkerLost
 from exercise_kit.sandbox.request_clock import BACKSTOP, RequestClock
 from exercise_kit.submission.submission import CellSource
 from exercise_kit.worker.wire import Late
-from tests.kit.conftest import limited
+from tests.kit.conftest import limit_sandbox
 
 
 class Machine:
@@ -68,7 +68,7 @@ def test_a_busy_machine_stops_nobody(warm_sandbox, monkeypatch):
     monkeypatch.setattr(
         warm_process.WarmProcess, "ask_queued_seconds", lambda *_: request_clock.time.monotonic() - began
     )
-    with limited(warm_sandbox, SHORT) as sandbox, sandbox.worker() as worker:
+    with limit_sandbox(warm_sandbox, SHORT) as sandbox, sandbox.worker() as worker:
         (run,) = worker.run([CellSource(0, f"{WORK}def f():\n    began = 0\n    {WORK.splitlines()[2]}\n    return 7")])
         assert (run.error, run.stopped) == (None, False)
         assert worker.request("call", name="f", inputs=())["result"] == 7
@@ -76,7 +76,7 @@ def test_a_busy_machine_stops_nobody(warm_sandbox, monkeypatch):
 
 @pytest.mark.parametrize("does", ["while True: pass", "time.sleep(1000)"], ids=["works", "sleeps"])
 def test_work_and_sleep_end(warm_sandbox, does):
-    with limited(warm_sandbox, SHORT) as sandbox, sandbox.worker() as worker:
+    with limit_sandbox(warm_sandbox, SHORT) as sandbox, sandbox.worker() as worker:
         runs = list(worker.run([CellSource(0, f"import time\n{does}"), CellSource(1, f"def f():\n    {does}")]))
         assert [run.stopped for run in runs] == [True, False]
         with pytest.raises(WorkerLost) as caught:
@@ -85,7 +85,7 @@ def test_work_and_sleep_end(warm_sandbox, does):
 
 
 def test_the_kernel_tells_how_long_a_worker_waited(warm_sandbox):
-    with limited(warm_sandbox, SHORT) as sandbox, sandbox.worker() as worker:
+    with limit_sandbox(warm_sandbox, SHORT) as sandbox, sandbox.worker() as worker:
         assert worker._warm.ask_queued_seconds(worker._child) >= 0
         assert worker._warm.ask_queued_seconds(worker._child + 1) == 0
         assert request_clock.read_queued_seconds() >= 0

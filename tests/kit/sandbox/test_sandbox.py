@@ -18,7 +18,7 @@ from exercise_kit.sandbox.limits import Limits, WorkerLost
 from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.sandbox.warm_process import _HOME, WarmProcessLost, _lock_folder, remove_abandoned_homes
 from exercise_kit.submission.submission import CellSource
-from tests.kit.conftest import limited
+from tests.kit.conftest import limit_sandbox
 from tests.machine import CAPABILITIES
 from tests.waiting import wait_until
 
@@ -46,20 +46,20 @@ def sandbox(request):
         with Sandbox(LIMITS) as opened:
             yield opened
     else:
-        with limited(request.getfixturevalue("warm_sandbox"), LIMITS) as opened:
+        with limit_sandbox(request.getfixturevalue("warm_sandbox"), LIMITS) as opened:
             yield opened
 
 
-def work(worker, source, calls):
+def run_and_call(worker, source, calls):
     list(worker.run([CellSource(4, source)]))
     for _ in range(calls):
         worker.request("call", name="f", inputs=())
 
 
-def lose(worker, source="", calls=0):
+def lose_worker(worker, source="", calls=0):
     """Return how the worker is lost when it runs ``source`` and is then asked to call f."""
     with pytest.raises(WorkerLost) as caught:
-        work(worker, source, calls)
+        run_and_call(worker, source, calls)
     assert worker.lost is caught.value
     with pytest.raises(WorkerLost):
         worker.request("call", name="f", inputs=())
@@ -89,7 +89,7 @@ def is_alive(sandbox):
 @pytest.mark.proof
 def test_a_cell_that_does_not_come_back(sandbox, source, kind):
     with sandbox.worker() as worker:
-        error = lose(worker, source)
+        error = lose_worker(worker, source)
     assert (error.kind, error.cell) == (kind, 4)
     assert error.words.split()[0] in ("did", "ended", "crashed", "broke", "ran", "hung")
     assert is_alive(sandbox)
@@ -118,11 +118,11 @@ def test_a_cell_that_is_stopped_keeps_what_it_defined(sandbox, source):
 
 def test_words_tell_how_it_ended(sandbox):
     with sandbox.worker() as worker:
-        assert lose(worker, "sum(range(10**12))").words == "did not answer within 1 seconds"
+        assert lose_worker(worker, "sum(range(10**12))").words == "did not answer within 1 seconds"
     with sandbox.worker() as worker:
-        assert lose(worker, "import os; os._exit(3)").words == "ended the process that it ran in, with status 3"
+        assert lose_worker(worker, "import os; os._exit(3)").words == "ended the process that it ran in, with status 3"
     with sandbox.worker() as worker:
-        assert "SIGSEGV" in lose(worker, "import os; os.kill(os.getpid(), 11)").words
+        assert "SIGSEGV" in lose_worker(worker, "import os; os.kill(os.getpid(), 11)").words
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_words_tell_how_it_ended(sandbox):
 )
 def test_a_call_that_does_not_come_back(sandbox, body):
     with sandbox.worker() as worker:
-        assert lose(worker, f"def f():\n    {body}", calls=1).cell is None
+        assert lose_worker(worker, f"def f():\n    {body}", calls=1).cell is None
     assert is_alive(sandbox)
 
 
@@ -161,7 +161,7 @@ FORGED = {
 def test_a_forged_answer_ends_the_worker(sandbox, forge):
     source = f"{FIND_WIRE}\ndef f():\n    {forge}\n    return 1"
     with sandbox.worker() as worker:
-        assert lose(worker, source, calls=2).kind == "protocol"
+        assert lose_worker(worker, source, calls=2).kind == "protocol"
     assert is_alive(sandbox)
 
 
@@ -170,7 +170,7 @@ def test_an_answer_that_nobody_requested_ends_the_worker(sandbox):
     with sandbox.worker() as worker:
         list(worker.run([CellSource(0, f"{FIND_WIRE}\n{later}")]))
         wait_until(lambda: not worker._wire.is_silent())
-        assert lose(worker).kind == "protocol"
+        assert lose_worker(worker).kind == "protocol"
 
 
 @pytest.mark.parametrize(
@@ -179,14 +179,14 @@ def test_an_answer_that_nobody_requested_ends_the_worker(sandbox):
 def test_half_an_answer_is_late_or_a_hang_up(sandbox, forge):
     for end, kind in (("time.sleep(60)", "time"), ("os._exit(0)", "ended")):
         with sandbox.worker() as worker:
-            found = lose(worker, f"{FIND_WIRE}\ndef f():\n    {forge}\n    {end}", calls=1).kind
+            found = lose_worker(worker, f"{FIND_WIRE}\ndef f():\n    {forge}\n    {end}", calls=1).kind
             assert found in (kind, "protocol")
 
 
 def test_a_flood_is_not_read(sandbox):
     with sandbox.worker() as worker:
         flood = "for _ in range(100): os.write(channel, bytes(1 << 20))"
-        assert lose(worker, f"{FIND_WIRE}\ndef f():\n    {flood}", calls=1).kind == "protocol"
+        assert lose_worker(worker, f"{FIND_WIRE}\ndef f():\n    {flood}", calls=1).kind == "protocol"
     assert is_alive(sandbox)
 
 
@@ -199,7 +199,7 @@ def test_a_result_beyond_the_limit_comes_in_words(sandbox):
 def test_a_frame_beyond_the_limit_is_no_answer(sandbox):
     with sandbox.worker() as worker:
         forge = "raw({'tensors': [['uint8', [1 << 21]]], 'body': 0}, bytes(1 << 21))"
-        assert lose(worker, f"{FIND_WIRE}\ndef f():\n    {forge}", calls=1).kind == "protocol"
+        assert lose_worker(worker, f"{FIND_WIRE}\ndef f():\n    {forge}", calls=1).kind == "protocol"
 
 
 def test_memory_has_an_end(sandbox):
@@ -217,7 +217,7 @@ def test_a_worker_that_took_all_memory_still_ends_in_words(sandbox):
     if "landlock" not in sandbox.protections:
         return
     source = "kept = []\ntry:\n    while True: kept.append(bytearray(1 << 16))\nexcept MemoryError: pass"
-    with limited(sandbox, replace(LIMITS, cell_seconds=15.0)) as patient:
+    with limit_sandbox(sandbox, replace(LIMITS, cell_seconds=15.0)) as patient:
         with patient.worker() as worker:
             list(worker.run([CellSource(4, source)]))
             with pytest.raises(WorkerLost) as caught:
@@ -289,7 +289,7 @@ def test_an_honest_notebook_attempts_nothing(sandbox):
 
 def test_time_is_limited_altogether(warm_sandbox):
     limits = Limits(cell_seconds=5, total_seconds=1.0)
-    with limited(warm_sandbox, limits) as sandbox, sandbox.worker() as worker:
+    with limit_sandbox(warm_sandbox, limits) as sandbox, sandbox.worker() as worker:
         with pytest.raises(WorkerLost) as caught:
             list(worker.run([CellSource(number, "import time; time.sleep(0.3)") for number in range(9)]))
         assert caught.value.kind == "time"
@@ -306,12 +306,12 @@ def test_nothing_is_left_behind():
         (run,) = worker.run([CellSource(0, daemon)])
         assert run.error is None
         home = Path(sandbox._warm._home.name)
-        assert at_home_in(home)
+        assert list_processes_in(home)
     assert not home.exists()
-    assert not at_home_in(home)
+    assert not list_processes_in(home)
 
 
-def at_home_in(folder):
+def list_processes_in(folder):
     """The processes that work there."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):

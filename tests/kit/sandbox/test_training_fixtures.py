@@ -12,7 +12,7 @@ from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.reply import WorkerStopped
 from exercise_kit.submission.submission import CellSource
-from tests.answers import answer_cell
+from tests.answers import write_answer_cell
 from vit_course.exercises.catalog import EXERCISES
 
 MISTAKES = {
@@ -31,7 +31,7 @@ def predict_with_attention(model, image):
 
 
 @pytest.fixture(scope="module")
-def hidden():
+def hidden_checks():
     return HiddenChecks(Path(__file__).parents[2] / "hidden")
 
 
@@ -41,35 +41,37 @@ def sandbox(warm_sandbox):
 
 
 @pytest.fixture
-def worker(sandbox):
+def make_worker(sandbox):
     """Makes a worker that has run a source, with a lesson's view."""
     with contextlib.ExitStack() as stack:
 
-        def make(source, lesson="06_training"):
+        def start_worker(source, lesson="06_training"):
             worker = stack.enter_context(sandbox.worker(provide_view(lesson)))
             assert all(not run.error for run in worker.run([CellSource(0, source)]))
             return worker
 
-        yield make
+        yield start_worker
 
 
 @pytest.mark.parametrize("exercise", [*MISTAKES, "predict_with_attention"])
-def test_a_worker_s_verdicts_are_those_of_this_process(exercise, hidden, worker):
-    source = answer_cell(exercise, MISTAKES[exercise]) if exercise in MISTAKES else RAISES
+def test_a_worker_s_verdicts_are_those_of_this_process(exercise, hidden_checks, make_worker):
+    source = write_answer_cell(exercise, MISTAKES[exercise]) if exercise in MISTAKES else RAISES
     names = EXERCISES[exercise].objects
     namespace = {"__name__": "__main__"}
     exec(source, namespace)
-    far = worker(source, EXERCISES[exercise].lesson)
-    for check in hidden.exercises()[exercise]:
-        here = hidden.evaluate(exercise, check, Student({name: namespace[name] for name in names}), b"key").result
-        there = hidden.evaluate(exercise, check, RemoteStudent(far, names), b"key").result
+    far = make_worker(source, EXERCISES[exercise].lesson)
+    for check in hidden_checks.exercises()[exercise]:
+        here = hidden_checks.evaluate(
+            exercise, check, Student({name: namespace[name] for name in names}), b"key"
+        ).result
+        there = hidden_checks.evaluate(exercise, check, RemoteStudent(far, names), b"key").result
         assert there.verdict == here.verdict, (check.name, here.message, there.message)
         assert there.seen.partition(", at ")[0] == here.seen.partition(", at ")[0]
     assert not far.lost
 
 
-def test_a_fixture_of_a_later_lesson_is_not_there(worker):
-    student = RemoteStudent(worker("def f(model, image): return 1"), ["f"])
+def test_a_fixture_of_a_later_lesson_is_not_there(make_worker):
+    student = RemoteStudent(make_worker("def f(model, image): return 1"), ["f"])
     with pytest.raises(Failure, match="KeyError"):
         student.run_fixture("rollout", inputs=[[]])
 
@@ -86,16 +88,16 @@ def f(*inputs):
 
 
 @pytest.mark.parametrize("result", ["[1, 2]", "7", '"text"', '{"other": "dict", "text": "{}"}', '{"tensor": 9}'])
-def test_notes_that_are_none_end_the_asking(worker, result):
-    far = worker(FORGE % result)
+def test_notes_that_are_none_end_the_asking(make_worker, result):
+    far = make_worker(FORGE % result)
     with pytest.raises(WorkerStopped):
         RemoteStudent(far, ["f"]).run_fixture("stopping", patience=1, losses=[1.0])
 
 
 @pytest.mark.parametrize("notes", ['{"dict": []}', '{"dict": [["answers", null]]}', '{"dict": [["answers", [1, 2]]]}'])
-def test_forged_notes_fail_a_check_and_break_nothing(worker, hidden, notes):
-    far = worker(FORGE % notes)
+def test_forged_notes_fail_a_check_and_break_nothing(make_worker, hidden_checks, notes):
+    far = make_worker(FORGE % notes)
     far_names = RemoteStudent(far, ["f"])
-    check = hidden.exercises()["EarlyStopping"][0]
-    outcome = hidden.evaluate("EarlyStopping", check, far_names, b"key")
+    check = hidden_checks.exercises()["EarlyStopping"][0]
+    outcome = hidden_checks.evaluate("EarlyStopping", check, far_names, b"key")
     assert outcome.result.verdict == "fail", outcome.result

@@ -20,7 +20,7 @@ from vit_course.exercises.simulated_answers import SIMULATION
 SMALL = ViTConfig(image_size=8, patch_size=4, embed_dim=8, depth=1, num_heads=2, num_classes=3)
 
 
-def run(source):
+def run_source(source):
     namespace = {"__name__": "__main__"}
     exec(source, namespace)
     return namespace
@@ -33,21 +33,21 @@ def test_an_edit_of_a_program_is_a_cell_without_the_words_that_give_it_away():
     assert "# bug" not in source
     assert "raster order" not in source, "a docstring"
     image = torch.arange(48.0).reshape(1, 1, 6, 8)
-    assert torch.equal(run(source)["patchify"](image, 2), wrong.objects[0](image, 2))
+    assert torch.equal(run_source(source)["patchify"](image, 2), wrong.objects[0](image, 2))
 
 
 def test_helpers_come_along_under_names_of_the_exercise():
     source = write_cell({"patchify": patchify_by_loops}, "patchify")
     assert "patchify_refuse" in source
     image = torch.arange(48.0).reshape(1, 1, 6, 8)
-    assert torch.equal(run(source)["patchify"](image, 2), patchify_by_loops(image, 2))
+    assert torch.equal(run_source(source)["patchify"](image, 2), patchify_by_loops(image, 2))
 
 
 def test_a_class_brings_its_bases():
     source = write_cell({"VisionTransformer": LibraryLayersForTheBlocks}, "vit")
     assert "class VisionTransformer(vit_StandIn):" in source
     assert "vit_course" not in source
-    made = run(source)["VisionTransformer"](SMALL)
+    made = run_source(source)["VisionTransformer"](SMALL)
     assert "blocks.0.linear1.weight" in dict(made.named_parameters())
 
 
@@ -56,7 +56,7 @@ def test_what_is_kept_may_be_imported():
     source = write_cell({"VisionTransformer": wrong[0]}, "vit", lambda name: name == "vit_course.config")
     assert "vit_course" not in source.replace("from vit_course.config import", "")
     images = torch.zeros(2, 4, 15, 9)
-    assert run(source)["VisionTransformer"](SMALL)(images).shape == (2, 6), "the mistake's own sizes"
+    assert run_source(source)["VisionTransformer"](SMALL)(images).shape == (2, 6), "the mistake's own sizes"
 
 
 def test_what_is_forbidden_is_written_out():
@@ -65,7 +65,7 @@ def test_what_is_forbidden_is_written_out():
     assert "F.scaled_dot_product_attention" not in source
     inputs = tuple(torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(1)) for _ in range(3))
     wanted = attend_by_fused_kernel(*inputs)
-    for one, other in zip(run(source)[name](*inputs), wanted, strict=True):
+    for one, other in zip(run_source(source)[name](*inputs), wanted, strict=True):
         assert torch.allclose(one, other, atol=1e-6)
 
 
@@ -74,7 +74,7 @@ def test_what_was_put_together_is_put_together_again():
     source = write_cell({"VisionTransformer": made}, "vit")
     assert "class VisionTransformer(vit_LibraryLayersForTheBlocks, vit_StandIn):" in source
     source = write_cell({"patchify": partial(patches_of, patch_size=3)}, "patchify")
-    assert run(source)["patchify"](torch.zeros(1, 2, 6, 9)).shape == (1, 6, 18)
+    assert run_source(source)["patchify"](torch.zeros(1, 2, 6, 9)).shape == (1, 6, 18)
 
 
 @pytest.mark.parametrize("value", [lambda images: images, 5, "text", print], ids=["lambda", "number", "text", "print"])
@@ -88,10 +88,10 @@ def test_an_answer_in_other_words_does_the_same():
     changed = restyle(source)
     assert changed.count("answer") == 2
     assert "return x" in changed
-    assert run(changed)["f"](4) == run(source)["f"](4) == 8
+    assert run_source(changed)["f"](4) == run_source(source)["f"](4) == 8
 
 
 def test_an_answer_brings_its_own_copy_of_what_it_calls():
     source = with_own("def g(x):\n    return f(x) + 1", ["def f(x):\n    return 2 * x"], {"f": "g_f"})
-    namespace = run(source + "\n\ndef f(x):\n    return 0")
+    namespace = run_source(source + "\n\ndef f(x):\n    return 0")
     assert namespace["g"](3) == 7

@@ -22,7 +22,7 @@ TRUTH = {
 
 
 @pytest.fixture
-def graded():
+def graded_results():
     exercise = {key: EXERCISE[key] for key in ("name", "score", "max_score", "misconception")}
     checks = [{"name": name, "verdict": verdict} for name, verdict in EXERCISE["checks"].items()]
     kept = {key: TRUTH["submissions"][0][key] for key in ("student", "status", "score", "max_score", "flags")}
@@ -30,10 +30,10 @@ def graded():
     return copy.deepcopy({"version": 1, "submissions": [entry]})
 
 
-def test_equal_grades_have_no_difference(graded):
-    assert compare(TRUTH, graded) == []
-    graded["submissions"][0]["flags"].append("not-sandboxed")
-    assert compare(TRUTH, graded) == []
+def test_equal_grades_have_no_difference(graded_results):
+    assert compare(TRUTH, graded_results) == []
+    graded_results["submissions"][0]["flags"].append("not-sandboxed")
+    assert compare(TRUTH, graded_results) == []
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_equal_grades_have_no_difference(graded):
         (lambda entry: entry["exercises"].append({"name": "other"}), ["other is no exercise of this lesson"]),
     ],
 )  # fmt: skip
-def test_every_difference_is_reported(graded, change, expected):
-    change(graded["submissions"][0])
-    differences = compare(TRUTH, graded)
+def test_every_difference_is_reported(graded_results, change, expected):
+    change(graded_results["submissions"][0])
+    differences = compare(TRUTH, graded_results)
     assert len(differences) == len(expected)
     for text, words in zip(sorted(differences), sorted(expected), strict=True):
         assert any(each in text for each in expected), text

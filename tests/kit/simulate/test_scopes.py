@@ -7,15 +7,15 @@ import pytest
 from exercise_kit.simulate.scopes import rename_outer_names
 
 
-def outer_names(source):
+def find_and_rename_outer_names(source):
     """The names that a definition looks up outside, and the definition with each of them in capitals."""
     seen = []
 
-    def rename(name):
+    def rename_to_upper(name):
         seen.append(name)
         return name.upper()
 
-    node = rename_outer_names(ast.parse(source).body[0], rename)
+    node = rename_outer_names(ast.parse(source).body[0], rename_to_upper)
     return set(seen), ast.unparse(node)
 
 
@@ -41,11 +41,11 @@ def outer_names(source):
     ],
 )
 def test_only_names_from_outside_are_renamed(source, names):
-    assert outer_names(source)[0] == names
+    assert find_and_rename_outer_names(source)[0] == names
 
 
 def test_a_local_name_keeps_its_meaning():
-    _, changed = outer_names("def f(g):\n    def h(x=g): return g(x, k)\n    return h")
+    _, changed = find_and_rename_outer_names("def f(g):\n    def h(x=g): return g(x, k)\n    return h")
     assert changed == "def F(g):\n\n    def h(x=g):\n        return g(x, K)\n    return h"
 
 

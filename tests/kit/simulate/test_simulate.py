@@ -22,24 +22,24 @@ def simulate_class(folder, students=8, seed=7, lessons=(LESSON,)):
     return simulate(folder, ROOT, students, seed, lessons)
 
 
-def tree(folder):
+def read_all_files(folder):
     """The bytes of every file; without Python's own, which name the folder that they lie in."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.parent.name != "__pycache__")
     return {path.relative_to(folder): path.read_bytes() for path in files}
 
 
 @pytest.fixture(scope="module")
-def simulated(tmp_path_factory):
+def simulated_class(tmp_path_factory):
     return simulate_class(tmp_path_factory.mktemp("simulated") / "class")
 
 
-def test_the_same_seed_makes_the_same_bytes(simulated, tmp_path):
+def test_the_same_seed_makes_the_same_bytes(simulated_class, tmp_path):
     again = simulate_class(tmp_path / "again")
-    assert tree(again.path) == tree(simulated.path)
-    assert again.kinds == simulated.kinds
+    assert read_all_files(again.path) == read_all_files(simulated_class.path)
+    assert again.kinds == simulated_class.kinds
     other = simulate_class(tmp_path / "other", students=2, seed=8)
     assert not {path.name for path in (other.path / "submitted").iterdir()} <= {
-        path.name for path in (simulated.path / "submitted").iterdir()
+        path.name for path in (simulated_class.path / "submitted").iterdir()
     }
 
 
@@ -49,12 +49,12 @@ def test_every_notebook_that_is_written_is_counted(tmp_path):
     assert len(written) == 2
 
 
-def test_everybody_hands_in_a_notebook_of_the_lesson(simulated):
-    truth = read_truth(simulated.path)
+def test_everybody_hands_in_a_notebook_of_the_lesson(simulated_class):
+    truth = read_truth(simulated_class.path)
     released = json.loads((ROOT / "notebooks" / f"{LESSON}.ipynb").read_bytes())
     assert len(truth["submissions"]) == 8
     for entry in truth["submissions"]:
-        folder = simulated.path / "submitted" / entry["student"] / LESSON
+        folder = simulated_class.path / "submitted" / entry["student"] / LESSON
         notebook = json.loads((folder / f"{LESSON}.ipynb").read_bytes())
         deleted = sum("deleted" in each["answer"] for each in entry["exercises"])
         assert len(notebook["cells"]) == len(released["cells"]) - deleted
@@ -62,10 +62,10 @@ def test_everybody_hands_in_a_notebook_of_the_lesson(simulated):
         assert entry["late"] == (entry["handed_in"] > truth["due"][LESSON])
 
 
-def test_the_truth_is_complete_and_kept_from_students(simulated):
-    truth = read_truth(simulated.path)
-    assert (simulated.path / "truth.json").stat().st_mode & 0o077 == 0
-    assert not list((simulated.path / "source").rglob("truth.json"))
+def test_the_truth_is_complete_and_kept_from_students(simulated_class):
+    truth = read_truth(simulated_class.path)
+    assert (simulated_class.path / "truth.json").stat().st_mode & 0o077 == 0
+    assert not list((simulated_class.path / "source").rglob("truth.json"))
     for entry in truth["submissions"]:
         assert entry["score"] == pytest.approx(sum(each["score"] for each in entry["exercises"]))
         for each in entry["exercises"]:
@@ -117,11 +117,11 @@ def test_a_folder_in_use_is_refused(tmp_path):
 
 
 def test_a_failure_half_way_leaves_nothing(tmp_path):
-    def full():
+    def raise_disk_full():
         raise OSError("disk full")
 
     with pytest.raises(SimulationError, match=r"cannot make .*class: disk full"):
-        simulate(tmp_path / "class", ROOT, 2, 1, (LESSON,), full)
+        simulate(tmp_path / "class", ROOT, 2, 1, (LESSON,), raise_disk_full)
     assert not list(tmp_path.iterdir())
 
 
@@ -133,7 +133,7 @@ def test_a_class_without_a_truth_is_reported(tmp_path):
         read_truth(tmp_path)
 
 
-def command(*arguments):
+def run_simulate(*arguments):
     program = (
         "import typer; from exercise_kit.cli.simulate import simulate;"
         "app = typer.Typer(); app.command()(simulate); app()"
@@ -145,7 +145,7 @@ def command(*arguments):
 
 @pytest.mark.proof
 def test_the_command_tells_how_to_go_on(tmp_path):
-    done = command(tmp_path / "a class", "--students", 1, "--lesson", LESSON)
+    done = run_simulate(tmp_path / "a class", "--students", 1, "--lesson", LESSON)
     assert done.returncode == 0, done.stderr
     for line in ("cd '", "vit-course grade submitted", "vit-course simulate . --check", "generate_assignment 00_start"):
         assert line in done.stdout
@@ -155,7 +155,7 @@ def test_the_command_tells_how_to_go_on(tmp_path):
         ((tmp_path / "b", "--root", tmp_path), "name a clone of the course with --root"),
         ((tmp_path / "b", "--check"), "only a class made by vit-course simulate has a truth"),
     ):
-        refused = command(*arguments)
+        refused = run_simulate(*arguments)
         assert (refused.returncode, refused.stdout) == (1, "")
         assert message in refused.stderr
         assert "Traceback" not in refused.stderr

@@ -26,13 +26,13 @@ def patchify(pictures: "Tensor", side: int = 4) -> "Tensor":
 '''
 
 
-def exercise(lessons, name):
+def find_exercise_and_lesson(lessons, name):
     lesson = lessons.find_by_exercise(name)
     return next(each for each in lesson.exercises if each.name == name), lesson
 
 
-def words(lessons, name, source=None):
-    wanted, lesson = exercise(lessons, name)
+def find_copied_words(lessons, name, source=None):
+    wanted, lesson = find_exercise_and_lesson(lessons, name)
     return copied_words(name, wanted.objects, source or lesson.model_answers[name], lesson)
 
 
@@ -41,13 +41,13 @@ LONG = ("resize_positions", "VisionTransformer", "count_parameters", "is_attenti
 
 @pytest.mark.parametrize("name", LONG)
 def test_the_model_answer_of_a_long_task_is_a_copy_of_itself(lessons, name):
-    assert "of the course's own code" in words(lessons, name)
-    model = exercise(lessons, name)[1].model_answers[name]
-    assert words(lessons, name, model.replace("### BEGIN SOLUTION", "x: int = 0")) is None
+    assert "of the course's own code" in find_copied_words(lessons, name)
+    model = find_exercise_and_lesson(lessons, name)[1].model_answers[name]
+    assert find_copied_words(lessons, name, model.replace("### BEGIN SOLUTION", "x: int = 0")) is None
 
 
 def test_it_says_what_was_alike(lessons):
-    seen = words(lessons, "resize_positions")
+    seen = find_copied_words(lessons, "resize_positions")
     assert re.match(r"resize_positions has the \d+ statements of the course's own code in their order, \d+ of", seen)
     assert "names and layout were not compared" in seen
 
@@ -55,7 +55,7 @@ def test_it_says_what_was_alike(lessons):
 def test_the_package_s_own_definition_is_known_without_the_model_answer(lessons):
     from vit_course import pretrained
 
-    wanted, lesson = exercise(lessons, "resize_positions")
+    wanted, lesson = find_exercise_and_lesson(lessons, "resize_positions")
     source = inspect.getsource(pretrained.resize_positions)
     assert copied_words(wanted.name, wanted.objects, source, replace(lesson, model_answers={}))
 
@@ -66,18 +66,18 @@ SHORT = ("patchify", "unpatchify", "scaled_dot_product_attention", "split_heads"
 @pytest.mark.parametrize("name", [*SHORT, "Mlp", "EncoderBlock", "fix_patchify"])
 def test_what_a_task_forces_is_no_copy(lessons, name):
     """Of five lines that do what was asked nobody can say who wrote them, even where they are the reference's own."""
-    assert words(lessons, name) is None
+    assert find_copied_words(lessons, name) is None
 
 
 def test_patchify_as_every_tutorial_has_it_is_no_copy(lessons):
-    assert words(lessons, "patchify", RENAMED) is None
+    assert find_copied_words(lessons, "patchify", RENAMED) is None
 
 
 def test_other_names_layout_annotations_and_imports_do_not_hide_a_copy(lessons):
-    model = exercise(lessons, "resize_positions")[1].model_answers["resize_positions"]
+    model = find_exercise_and_lesson(lessons, "resize_positions")[1].model_answers["resize_positions"]
     renamed = re.sub(r"\b(old|new|rows|columns|grid|positions)\b(?!=)", r"my_\1", model)
     assert renamed != model
-    assert words(lessons, "resize_positions", "import os, sys\n\n" + renamed)
+    assert find_copied_words(lessons, "resize_positions", "import os, sys\n\n" + renamed)
 
 
 @pytest.mark.proof
@@ -92,7 +92,7 @@ def test_right_variants_are_no_copies(lessons):
 
 @pytest.mark.parametrize("source", ["", "def patchify(:", "x = 1", "class A: pass"])
 def test_what_holds_no_function_is_no_copy(lessons, source):
-    assert words(lessons, "patchify", source or "\n") is None
+    assert find_copied_words(lessons, "patchify", source or "\n") is None
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_what_holds_no_function_is_no_copy(lessons, source):
     ids=["attributes", "digits", "signs", "lines"],
 )
 def test_what_no_person_writes_is_no_copy_and_no_trouble(lessons, body):
-    assert words(lessons, "patchify", f"def patchify(a):\n    {body}\n") is None
+    assert find_copied_words(lessons, "patchify", f"def patchify(a):\n    {body}\n") is None
 
 
 def test_functions_in_functions_are_looked_at_once(lessons):
     nested = "".join(f"{' ' * depth}def f{depth}(x):\n" for depth in range(90)) + " " * 90 + "return x\n"
-    assert words(lessons, "patchify", nested) is None
+    assert find_copied_words(lessons, "patchify", nested) is None

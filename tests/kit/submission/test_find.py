@@ -13,7 +13,7 @@ from exercise_kit.submission.parse import explain_rejection
 LESSONS = ("01_patchify", "02_positions")
 
 
-def touch(*paths):
+def write_empty_notebooks(*paths):
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}")
@@ -26,7 +26,7 @@ def list_found(*paths):
 @pytest.mark.parametrize("root", ["submitted", "handed in"])
 def test_a_tree_tells_student_and_assignment(tmp_path, root):
     tree = tmp_path / root
-    touch(
+    write_empty_notebooks(
         tree / "ada" / "01_patchify" / "01_patchify.ipynb",
         tree / "ada" / "01_patchify" / "timestamp.txt",
         tree / "ada" / "01_patchify" / "scratch.ipynb",
@@ -58,7 +58,7 @@ def test_a_tree_tells_student_and_assignment(tmp_path, root):
 )
 def test_an_unpacked_archive_s_own_folder_is_looked_into(tmp_path, names, file, words):
     folder = tmp_path / "submitted" / "ada" / "01_patchify"
-    touch(*(folder / name for name in names))
+    write_empty_notebooks(*(folder / name for name in names))
     (only,) = find([tmp_path / "submitted"], LESSONS)
     assert (only.path, only.student, only.assignment) == (folder / file, "ada", "01_patchify")
     assert bool(only.problem) == (file == ".")
@@ -68,7 +68,7 @@ def test_an_unpacked_archive_s_own_folder_is_looked_into(tmp_path, names, file, 
 def test_parts_of_a_tree_and_the_class_itself_tell_the_same(tmp_path):
     (tmp_path / "nbgrader_config.py").touch()
     notebook = tmp_path / "submitted" / "ada" / "01_patchify" / "01_patchify.ipynb"
-    touch(notebook)
+    write_empty_notebooks(notebook)
     whole = [("01_patchify.ipynb", "ada", "01_patchify", False)]
     for part in (tmp_path, *list(notebook.parents)[:3], notebook):
         assert list_found(part) == whole, part
@@ -78,8 +78,8 @@ def test_parts_of_a_tree_and_the_class_itself_tell_the_same(tmp_path):
 
 
 def test_loose_files_are_found_in_order_and_once(tmp_path):
-    touch(tmp_path / "b.ipynb", tmp_path / "a" / "z.py", tmp_path / "c.txt", tmp_path / ".hidden.ipynb")
-    touch(tmp_path / "vit_course" / "__init__.py", tmp_path / "vit_course" / "attention.py")
+    write_empty_notebooks(tmp_path / "b.ipynb", tmp_path / "a" / "z.py", tmp_path / "c.txt", tmp_path / ".hidden.ipynb")
+    write_empty_notebooks(tmp_path / "vit_course" / "__init__.py", tmp_path / "vit_course" / "attention.py")
     assert list_found(tmp_path) == [("b.ipynb", None, None, False), ("z.py", None, None, False)]
     assert list_found(tmp_path / "a" / "z.py", tmp_path)[0][0] == "z.py"
     assert len(list_found(tmp_path, tmp_path, tmp_path / "b.ipynb")) == 2
@@ -87,9 +87,9 @@ def test_loose_files_are_found_in_order_and_once(tmp_path):
 
 def test_links_and_archives_are_reported_and_not_followed(tmp_path):
     outside = tmp_path / "outside"
-    touch(outside / "01_patchify.ipynb")
+    write_empty_notebooks(outside / "01_patchify.ipynb")
     tree = tmp_path / "submitted"
-    touch(tree / "ada" / "01_patchify" / "work.zip")
+    write_empty_notebooks(tree / "ada" / "01_patchify" / "work.zip")
     (tree / "ben" / "01_patchify").mkdir(parents=True)
     (tree / "ben" / "01_patchify" / "01_patchify.ipynb").symlink_to(outside / "01_patchify.ipynb")
     (tree / "cleo").symlink_to(outside)
@@ -113,10 +113,12 @@ CLASS_FILES = (
 @pytest.mark.parametrize("place", ["submitted/eve/01_patchify", "submitted/eve", "downloads/eve"])
 def test_what_only_an_instructor_has_is_flagged_where_a_student_hands_it_in(tmp_path, place, file):
     class_dir = tmp_path / "class"
-    touch(class_dir / "nbgrader_config.py", class_dir / "hidden" / "test_a.py", class_dir / ".vit_course" / "secret")
+    write_empty_notebooks(
+        class_dir / "nbgrader_config.py", class_dir / "hidden" / "test_a.py", class_dir / ".vit_course" / "secret"
+    )
     honest = class_dir / "submitted" / "ada" / "01_patchify" / "01_patchify.ipynb"
     own = class_dir / place / ("" if "01" in place else "01_patchify") / "01_patchify.ipynb"
-    touch(honest, own, class_dir / place / file)
+    write_empty_notebooks(honest, own, class_dir / place / file)
     entries = [own.parents[2], own.parents[1], own.parent, own]
     for entry in entries[:1] if "downloads" in place else entries:
         flags = {each.path: each.flags for each in find([entry], LESSONS, class_dir)}
@@ -126,7 +128,7 @@ def test_what_only_an_instructor_has_is_flagged_where_a_student_hands_it_in(tmp_
 
 def test_what_lies_beside_a_loose_notebook_or_above_it_is_flagged_as_far_as_it_was_named(tmp_path):
     own = tmp_path / "downloads" / "eve" / "work" / "a.ipynb"
-    touch(own, tmp_path / "downloads" / "eve" / "nbgrader_config.py")
+    write_empty_notebooks(own, tmp_path / "downloads" / "eve" / "nbgrader_config.py")
     flags = [find([entry], LESSONS)[0].flags for entry in (own, own.parent, own.parents[1], own.parents[2])]
     assert flags == [(), (), ("check-files",), ("check-files",)]
     assert [find_apparent_class(entry) for entry in (own, own.parents[1])] == [None, None]
@@ -134,7 +136,7 @@ def test_what_lies_beside_a_loose_notebook_or_above_it_is_flagged_as_far_as_it_w
 
 def test_the_operator_s_own_files_flag_nobody(tmp_path):
     notebooks = [tmp_path / "a.ipynb", tmp_path / "late" / "b.ipynb"]
-    touch(*notebooks, *(tmp_path / file for file in CLASS_FILES))
+    write_empty_notebooks(*notebooks, *(tmp_path / file for file in CLASS_FILES))
     assert [each.flags for each in find(notebooks, LESSONS, tmp_path)] == [(), ()]
     assert [each.flags for each in find(notebooks, LESSONS)] == [("check-files",), ()]
 
@@ -170,12 +172,12 @@ def test_a_folder_that_cannot_be_reached_is_no_fault_of_its_student(tmp_path, mo
         (submitted / student / "01_patchify" / "01_patchify.ipynb").touch()
     scandir = os.scandir
 
-    def failing(folder):
+    def fail_to_scan(folder):
         if Path(folder) == submitted / lost:
             raise OSError(number, os.strerror(number))
         return scandir(folder)
 
-    monkeypatch.setattr(os, "scandir", failing)
+    monkeypatch.setattr(os, "scandir", fail_to_scan)
     here, *others = find([submitted], LESSONS)
     assert (here.path, here.unreachable) == (submitted / lost, True)
     assert f"the folder cannot be reached ({os.strerror(number)})" in here.problem
@@ -185,7 +187,7 @@ def test_a_folder_that_cannot_be_reached_is_no_fault_of_its_student(tmp_path, mo
 
 
 def test_a_link_to_itself_stops_nobody(tmp_path):
-    touch(tmp_path / "submitted" / "ada" / "01_patchify" / "01_patchify.ipynb")
+    write_empty_notebooks(tmp_path / "submitted" / "ada" / "01_patchify" / "01_patchify.ipynb")
     for folder in ("submitted", "submitted/ada", "submitted/ada/01_patchify"):
         (tmp_path / folder / "loop").symlink_to("loop")
     loop = ("loop", "loop", None, True)
@@ -233,12 +235,12 @@ def test_work_under_another_s_name_is_flagged(tmp_path):
 
 def test_what_lies_among_the_students_and_is_no_student_s_is_named(tmp_path):
     submitted = tmp_path / "submitted"
-    touch(submitted / "ada" / "01_patchify" / "01_patchify.ipynb")
-    touch(submitted / "..hidden" / "01_patchify" / "01_patchify.ipynb")
-    touch(submitted / ".bob" / "answer.py")
-    touch(submitted / ".ipynb_checkpoints" / "x.ipynb")
-    touch(submitted / ".DS_Store")
-    touch(submitted / ".empty" / "README")
+    write_empty_notebooks(submitted / "ada" / "01_patchify" / "01_patchify.ipynb")
+    write_empty_notebooks(submitted / "..hidden" / "01_patchify" / "01_patchify.ipynb")
+    write_empty_notebooks(submitted / ".bob" / "answer.py")
+    write_empty_notebooks(submitted / ".ipynb_checkpoints" / "x.ipynb")
+    write_empty_notebooks(submitted / ".DS_Store")
+    write_empty_notebooks(submitted / ".empty" / "README")
     (submitted / "gone").symlink_to("nowhere")
     named = {each.path.name: each.problem for each in find([submitted], ["01_patchify"])}
     assert named.pop("01_patchify.ipynb") is None
@@ -249,12 +251,12 @@ def test_what_lies_among_the_students_and_is_no_student_s_is_named(tmp_path):
 
 def test_files_beside_the_students_are_said(tmp_path):
     submitted = tmp_path / "submitted"
-    touch(submitted / "ada" / "01_patchify" / "01_patchify.ipynb")
+    write_empty_notebooks(submitted / "ada" / "01_patchify" / "01_patchify.ipynb")
     assert stray_files(submitted) is None
-    touch(submitted / "notes\x1b[2J.txt")
+    write_empty_notebooks(submitted / "notes\x1b[2J.txt")
     assert stray_files(submitted) == "in submitted/ nobody has looked at notes [2J.txt, which is no student's"
     for number in range(12):
-        touch(submitted / f"x{number:02}.md")
+        write_empty_notebooks(submitted / f"x{number:02}.md")
     said = stray_files(submitted)
     assert "x08.md and 3 more, which are no student's" in said
     assert stray_files(submitted / "nowhere") is None

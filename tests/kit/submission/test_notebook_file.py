@@ -18,11 +18,11 @@ from exercise_kit.submission.notebook_file import (
 )
 
 
-def notebook(*cells, **more):
+def write_notebook(*cells, **more):
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": list(cells)} | more).encode()
 
 
-def code(source, **more):
+def make_code_cell(source, **more):
     return {"cell_type": "code", "metadata": {}, "outputs": [], "source": source} | more
 
 
@@ -30,21 +30,21 @@ def code(source, **more):
     ("content", "words"),
     [
         (b"not json", "not JSON"),
-        (notebook(code("x = 1"))[:-20], "not JSON"),
+        (write_notebook(make_code_cell("x = 1"))[:-20], "not JSON"),
         (b"\x89PNG\r\n\x1a\n\xff\xfe\x00", "no text"),
         (b"[1, 2]", "no notebook"),
         (b"{}", "no list of cells"),
-        (notebook(cells={"a": 1}), "no list of cells"),
-        (notebook(cells=None), "no list of cells"),
+        (write_notebook(cells={"a": 1}), "no list of cells"),
+        (write_notebook(cells=None), "no list of cells"),
         (b"[" * 200_000, "nested deeper"),
-        (notebook(*[code("x")] * 2001), "more than 2000 cells"),
-        (notebook(code("x" * 600_000)), "more code than anybody writes"),
+        (write_notebook(*[make_code_cell("x")] * 2001), "more than 2000 cells"),
+        (write_notebook(make_code_cell("x" * 600_000)), "more code than anybody writes"),
         (b'{"nbformat": 3, "worksheets": 7}', "converting it failed"),
         (b'{"n": ' + b"9" * 5000 + b"}", "not JSON"),
-        (notebook(metadata={"x": [{}] * 300_001}), "more pieces of data"),
-        (notebook(metadata={"x": [1] * 300_001}), "more pieces of data"),
-        (notebook(code("x", tags=["x" * (33 << 20)])), "more than 32 MB beside its outputs"),
-        (notebook(metadata={"x": json.loads("[" * 90 + "]" * 90)}), "nested deeper"),
+        (write_notebook(metadata={"x": [{}] * 300_001}), "more pieces of data"),
+        (write_notebook(metadata={"x": [1] * 300_001}), "more pieces of data"),
+        (write_notebook(make_code_cell("x", tags=["x" * (33 << 20)])), "more than 32 MB beside its outputs"),
+        (write_notebook(metadata={"x": json.loads("[" * 90 + "]" * 90)}), "nested deeper"),
         (b'{"cells": [{"outputs": [' + b"[" * 100_000, "not JSON"),
         (b'"' + b'\\"' * 2_000_000, "not JSON"),
         (b"\\" * 1_000_000, "not JSON"),
@@ -55,44 +55,67 @@ def test_what_is_no_notebook_is_reported_in_words(content, words):
         open_notebook(content)
 
 
-def still(picture, mark="0" * 32, src="data:image/png;base64,"):
+def make_still_output(picture, mark="0" * 32, src="data:image/png;base64,"):
     html = f'<div class="still-{mark}"><p>2 &lt; 3\n</p><img alt="a" width="9" src="{src}{picture}"></div>'
     return {"output_type": "display_data", "metadata": {}, "data": {"text/html": html, "text/plain": "2 < 3"}}
 
 
-def stills_of(*cells, **more):
-    return [cell.still for cell in open_notebook(notebook(*cells, **more)).cells]
+def read_stills(*cells, **more):
+    return [cell.still for cell in open_notebook(write_notebook(*cells, **more)).cells]
 
 
 def test_of_the_outputs_a_still_picture_stays_and_the_others_go():
     printed = {"output_type": "stream", "name": "stdout", "text": "[1"}
-    assert stills_of(code("a"), code("b", outputs=[printed, still("AB/+="), still("CD")]), code("c")) == [
+    assert read_stills(
+        make_code_cell("a"),
+        make_code_cell("b", outputs=[printed, make_still_output("AB/+="), make_still_output("CD")]),
+        make_code_cell("c"),
+    ) == [
         None,
         "AB/+=",
         None,
     ]
-    others = still("AB", mark="x"), still("AB", src="https://example.org/"), still('"><script>'), still("")
-    assert stills_of(*[code("a", outputs=[each]) for each in others]) == [None] * 4
-    assert stills_of(code("a", outputs=["AB"]), code("b", outputs={"data": still("AB")})) == [None, None]
+    others = (
+        make_still_output("AB", mark="x"),
+        make_still_output("AB", src="https://example.org/"),
+        make_still_output('"><script>'),
+        make_still_output(""),
+    )
+    assert read_stills(*[make_code_cell("a", outputs=[each]) for each in others]) == [None] * 4
+    assert read_stills(
+        make_code_cell("a", outputs=["AB"]), make_code_cell("b", outputs={"data": make_still_output("AB")})
+    ) == [None, None]
 
 
 def test_still_pictures_are_few_and_small(monkeypatch):
-    assert stills_of(*[code("a", outputs=[still("AB")])] * 6) == ["AB"] * 4 + [None] * 2
+    assert read_stills(*[make_code_cell("a", outputs=[make_still_output("AB")])] * 6) == ["AB"] * 4 + [None] * 2
     large = "A" * (notebook_file.MAX_STILL_CHARACTERS + 1)
-    assert stills_of(code("a", outputs=[still(large)])) == [None]
+    assert read_stills(make_code_cell("a", outputs=[make_still_output(large)])) == [None]
 
 
 def test_a_notebook_of_an_old_format_has_no_still_picture():
-    cell = {"cell_type": "code", "input": "a", "language": "python", "metadata": {}, "outputs": [still("AB")]}
+    cell = {
+        "cell_type": "code",
+        "input": "a",
+        "language": "python",
+        "metadata": {},
+        "outputs": [make_still_output("AB")],
+    }
     old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"metadata": {}, "cells": [cell]}]}
     assert [cell.still for cell in open_notebook(json.dumps(old).encode()).cells] == [None]
 
 
 def test_no_field_is_believed_to_have_its_type():
-    marked = code("y = 2", id=7, metadata={"nbgrader": {"grade_id": ["a"], "checksum": {}}})
-    wrong = [5, None, "x", {"cell_type": "code"}, code(7), code([1, 2]), code({"a": 1})]
+    marked = make_code_cell("y = 2", id=7, metadata={"nbgrader": {"grade_id": ["a"], "checksum": {}}})
+    wrong = [5, None, "x", {"cell_type": "code"}, make_code_cell(7), make_code_cell([1, 2]), make_code_cell({"a": 1})]
     file = open_notebook(
-        notebook(*wrong, code("x = 1", metadata=None), marked, code(["a = 1\n", "b = 2"]), code("\ud800"))
+        write_notebook(
+            *wrong,
+            make_code_cell("x = 1", metadata=None),
+            marked,
+            make_code_cell(["a = 1\n", "b = 2"]),
+            make_code_cell("\ud800"),
+        )
     )
     assert [cell.source for cell in file.cells] == ["x = 1", "y = 2", "a = 1\nb = 2", "?"]
     assert [cell.index for cell in file.cells] == [7, 8, 9, 10]
@@ -109,7 +132,7 @@ def test_an_old_format_is_converted_and_reported():
 
 
 def test_other_encodings_are_read():
-    text = notebook(code("x = 'é'")).decode()
+    text = write_notebook(make_code_cell("x = 'é'")).decode()
     assert open_notebook(b"\xef\xbb\xbf" + text.encode()).cells[0].source == "x = 'é'"
     file = open_notebook(text.encode("utf-16"))
     assert file.cells[0].source == "x = 'é'"
@@ -118,7 +141,7 @@ def test_other_encodings_are_read():
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_every_encoding_of_json_is_read(encoding):
-    text = json.dumps({"cells": [code("x = 'é𝛼'")]}, ensure_ascii=False)
+    text = json.dumps({"cells": [make_code_cell("x = 'é𝛼'")]}, ensure_ascii=False)
     file = open_notebook(text.encode(encoding))
     assert file.cells[0].source == "x = 'é𝛼'"
     assert [oddity[:22] for oddity in file.oddities] == (
@@ -133,7 +156,11 @@ def test_outputs_of_any_size_are_read_over():
         {"output_type": "display_data", "data": {"image/png": "A" * (60 << 20)}, "metadata": {}},
         {"output_type": "display_data", "data": {"plotly": {"x": [0.5] * 400_000, "text": ['"]}\\'] * 1000}}},
     ]
-    content = notebook(code(source, outputs=outputs), code("y = 1"), metadata={"widgets": {"state": [[]] * 400_000}})
+    content = write_notebook(
+        make_code_cell(source, outputs=outputs),
+        make_code_cell("y = 1"),
+        metadata={"widgets": {"state": [[]] * 400_000}},
+    )
     file = open_notebook(content)
     assert [cell.source for cell in file.cells] == [source, "y = 1"]
     assert file.oddities == ()
@@ -142,20 +169,22 @@ def test_outputs_of_any_size_are_read_over():
 def test_outputs_of_endless_pieces_are_not_read_to_their_end(monkeypatch):
     monkeypatch.setattr(notebook_file, "MAX_PIECES", 1000)
     with pytest.raises(Unreadable, match="more pieces"):
-        open_notebook(notebook(code("", outputs=[{}] * 501)))
+        open_notebook(write_notebook(make_code_cell("", outputs=[{}] * 501)))
 
 
 def test_pictures_that_were_pasted_in_are_kept_up_to_a_limit(monkeypatch):
     monkeypatch.setattr(notebook_file, "MAX_ATTACHED_BYTES", 100)
     picture = {"a.png": {"image/png": "A" * 60}}
-    read = notebook_file.load(notebook(code("", attachments=picture), code("", attachments=picture)))
+    read = notebook_file.load(
+        write_notebook(make_code_cell("", attachments=picture), make_code_cell("", attachments=picture))
+    )
     assert [cell["attachments"] for cell in read["cells"]] == [picture, {}]
 
 
 def test_a_file_that_swells_as_objects_is_refused_before_it_does(monkeypatch):
     """16 MB of empty objects would become 7 GB in nbformat."""
     monkeypatch.setattr(notebook_file, "MAX_KEPT_PIECES", 10_000)
-    content = notebook(metadata={"x": []}).replace(b'"x": []', b'"x": [{}' + b",{}" * 1_000_000 + b"]")
+    content = write_notebook(metadata={"x": []}).replace(b'"x": []', b'"x": [{}' + b",{}" * 1_000_000 + b"]")
     tracemalloc.start()
     with pytest.raises(Unreadable, match="more pieces"):
         open_notebook(content)
@@ -200,11 +229,11 @@ def test_only_ordinary_files_of_some_size_are_opened(tmp_path):
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EKEYEXPIRED, errno.ECONNRESET, errno.EREMOTEIO, errno.ESTALE])
 def test_what_the_system_refuses_is_no_fault_of_a_student(tmp_path, monkeypatch, number):
-    def failing(*_):
+    def raise_os_error(*_):
         raise OSError(number, os.strerror(number))
 
     path = tmp_path / "01_patchify.ipynb"
     path.write_text("{}")
-    monkeypatch.setattr(os, "open", failing)
+    monkeypatch.setattr(os, "open", raise_os_error)
     with pytest.raises(Unreachable, match="it cannot be reached"):
         read_bytes(path)

@@ -12,7 +12,7 @@ from tests.outline import POINTS
 PATCHIFY = "def patchify(images, patch_size):\n    return images"
 
 
-def answers(submission):
+def index_answers(submission):
     return {each.name: each for each in submission.exercises}
 
 
@@ -27,14 +27,14 @@ def test_an_untouched_notebook_has_nothing_to_say(work):
 
 def test_an_answer_is_read_with_its_cell(work):
     mine = work().answer(patchify=PATCHIFY)
-    answer = answers(mine.read())["patchify"]
+    answer = index_answers(mine.read())["patchify"]
     assert (answer.source, answer.cell, answer.untouched) == (PATCHIFY, mine.place("patchify"), False)
 
 
 def test_two_answers_are_reported_and_the_last_counts(work):
     mine = work().answer(patchify=PATCHIFY).add("def patchify(images, patch_size):\n    return images + 1")
     submission = mine.read()
-    assert answers(submission)["patchify"].source.endswith("+ 1")
+    assert index_answers(submission)["patchify"].source.endswith("+ 1")
     assert submission.reason == "there are 2 answers for patchify; the last one counts"
 
 
@@ -42,7 +42,7 @@ def test_an_answer_beside_the_untouched_cell_is_the_answer(work):
     mine = work().add(PATCHIFY, at=5)
     submission = mine.read()
     assert submission.reason is None
-    assert answers(submission)["patchify"].cell == 5
+    assert index_answers(submission)["patchify"].cell == 5
     assert mine.place("patchify") not in [cell.index for cell in submission.cells], "the stub would take its place"
 
 
@@ -64,7 +64,7 @@ def test_a_cell_without_an_answer_is_reported(work, source, words, kind):
     submission = work().answer(patchify=source).read()
     assert submission.reason == words
     assert not submission.rejected
-    answer = answers(submission)["patchify"]
+    answer = index_answers(submission)["patchify"]
     assert (answer.source, answer.kind) == (None, kind)
 
 
@@ -81,7 +81,7 @@ def test_an_answer_in_a_cell_of_another_type_is_read_as_code(work, kind):
     mine = work().answer(patchify=PATCHIFY)
     mine.cell("patchify")["cell_type"] = kind
     submission = mine.read()
-    answer = answers(submission)["patchify"]
+    answer = index_answers(submission)["patchify"]
     assert (answer.source, answer.cell, answer.problem) == (PATCHIFY, mine.place("patchify"), None)
     assert submission.flags == ("cell-type-changed",)
     was = "raw text" if kind == "raw" else kind
@@ -103,12 +103,12 @@ def test_an_answer_put_aside_as_text_beside_the_one_that_counts_stays_text(work)
     mine = work().answer(patchify="def patchify(images, patch_size):\n    return 0").add(PATCHIFY)
     mine.cell("patchify")["cell_type"] = "raw"
     submission = mine.read()
-    assert answers(submission)["patchify"].source == PATCHIFY
+    assert index_answers(submission)["patchify"].source == PATCHIFY
     assert (submission.flags, submission.reason) == ((), None)
 
 
 def test_a_cell_that_is_no_python_is_still_the_answer(work):
-    answer = answers(work().answer(patchify="def patchify(:").read())["patchify"]
+    answer = index_answers(work().answer(patchify="def patchify(:").read())["patchify"]
     assert (answer.source, answer.problem) == ("def patchify(:", None)
 
 
@@ -120,7 +120,7 @@ def test_without_metadata_answers_are_found_by_their_names(work):
     submission = mine.read()
     assert submission.reason == NO_METADATA
     assert submission.flags == ()
-    assert answers(submission)["patchify"].source == PATCHIFY
+    assert index_answers(submission)["patchify"].source == PATCHIFY
     assert len(submission.exercises) == 5
 
 
@@ -214,10 +214,10 @@ def test_a_script_that_is_no_python_is_not_left_out_in_silence(lessons, tmp_path
 
 
 def test_whatever_reading_trips_over_costs_this_submission_alone(work, monkeypatch):
-    def trip(*_):
+    def raise_recursion_error(*_):
         raise RecursionError
 
-    monkeypatch.setattr("exercise_kit.submission.parse.choose_required_cells", trip)
+    monkeypatch.setattr("exercise_kit.submission.parse.choose_required_cells", raise_recursion_error)
     submission = work().read()
     assert submission.rejected
     assert submission.reason == "its code cannot be read (RecursionError)"
@@ -225,5 +225,5 @@ def test_whatever_reading_trips_over_costs_this_submission_alone(work, monkeypat
 
 @pytest.mark.parametrize("source", ["globals()['patchify'] = lambda images, patch_size: images", "%run mine.py"])
 def test_a_marked_cell_that_may_define_anything_is_an_answer(work, source):
-    answer = answers(work().answer(patchify=source).read())["patchify"]
+    answer = index_answers(work().answer(patchify=source).read())["patchify"]
     assert (answer.source, answer.problem) == (source, None)

@@ -120,13 +120,13 @@ def test_a_link_does_not_lead_around_what_lies_beside_the_configuration(tmp_path
 
 
 def test_an_account_without_a_home_remembers_nothing_and_grades(tmp_path, monkeypatch):
-    def homeless():
+    def raise_no_home():
         raise RuntimeError("Could not determine home directory.")
 
     (tmp_path / "nbgrader_config.py").touch()
     (tmp_path / "submitted").mkdir()
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    monkeypatch.setattr(Path, "home", homeless)
+    monkeypatch.setattr(Path, "home", raise_no_home)
     monkeypatch.chdir(tmp_path)
     remember_class(tmp_path)
     assert find_current_class([tmp_path]) is None

@@ -12,7 +12,7 @@ from tests.outline import POINTS
 FILE = "vit_cifar.safetensors"
 
 
-def answer_of(work, **handed_in):
+def read_answer(work, **handed_in):
     """Return what is read of a student's notebook of lesson 07 about the file."""
     handed_in = FoundFile(work("07_experiments").write(), **handed_in)
     submission = read(handed_in, work("07_experiments").lessons, "vit_cifar")
@@ -60,11 +60,11 @@ def test_a_description_that_is_a_link_is_none(tmp_path):
 
 
 def test_a_submission_carries_its_file(tmp_path, work):
-    submission, answer = answer_of(work)
+    submission, answer = read_answer(work)
     assert answer.problem == f"{FILE} does not lie beside the notebook"
     assert answer.problem in submission.reason
     (tmp_path / FILE).write_bytes(b"weights")
-    other, answer = answer_of(work)
+    other, answer = read_answer(work)
     assert (answer.problem, answer.source, answer.max_score) == (None, None, POINTS["07_experiments"]["vit_cifar"])
     assert read_contents(answer.file)[0] == b"weights"
     assert other.digest == submission.digest
@@ -74,10 +74,10 @@ def test_a_submission_carries_its_file(tmp_path, work):
 def test_a_file_among_notebooks_of_several_people_is_nobodys(tmp_path, work):
     (tmp_path / FILE).write_bytes(b"weights")
     (tmp_path / "05_vit.ipynb").write_text("{}")  # another lesson of the same person
-    assert answer_of(work)[1].problem is None
+    assert read_answer(work)[1].problem is None
     (tmp_path / "bob.ipynb").write_text("{}")
-    assert "nobody can tell whose" in answer_of(work)[1].problem
-    assert answer_of(work, student="ann", assignment="07_experiments")[1].problem is None
+    assert "nobody can tell whose" in read_answer(work)[1].problem
+    assert read_answer(work, student="ann", assignment="07_experiments")[1].problem is None
 
 
 def test_a_script_is_not_requested_it(tmp_path, work):

@@ -5,7 +5,7 @@ import pytest
 from exercise_kit.submission.slice import Runnable, choose_required_cells, is_empty, list_definitions, parse
 
 
-def run(*sources, students=(-1,)):
+def slice_cells(*sources, students=(-1,)):
     cells = [Runnable(index, source, students=False) for index, source in enumerate(sources)]
     for place in students:
         cells[place] = Runnable(cells[place].index, cells[place].source, students=True)
@@ -49,7 +49,7 @@ def run(*sources, students=(-1,)):
     ],
 )
 def test_the_cells_that_an_answer_needs(cells, chosen):
-    assert run(*cells) == chosen
+    assert slice_cells(*cells) == chosen
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_cells_that_an_answer_needs(cells, chosen):
     ],
 )
 def test_code_that_looks_names_up_makes_all_cells_run(answer):
-    assert run("a = 1", "b = 2", answer) == [0, 1, 2]
+    assert slice_cells("a = 1", "b = 2", answer) == [0, 1, 2]
 
 
 def test_a_timed_cell_defines_what_is_below_the_magic():

@@ -10,7 +10,7 @@ import pytest
 from exercise_kit.simulate.modules import is_variant, load_right_variants
 from exercise_kit.submission.possible_bypass import find_possible_bypass
 from exercise_kit.submission.submission import CellSource
-from tests.e2e.attacks.corpus import read_table
+from tests.e2e.attacks.corpus import read_attacks
 from vit_course.exercises.forbidden_calls import RULES
 
 SOLUTIONS = Path(__file__).parents[3] / "solutions"
@@ -24,16 +24,16 @@ def find_suspect(exercise, name, *sources):
     return suspect and suspect.used
 
 
-def in_attention(*sources):
+def find_suspect_in_attention(*sources):
     return find_suspect("scaled_dot_product_attention", "scaled_dot_product_attention", HEAD, *sources)
 
 
-@pytest.mark.parametrize("case", read_table("flagged"), ids=lambda each: each.name)
+@pytest.mark.parametrize("case", read_attacks("flagged"), ids=lambda each: each.name)
 def test_what_hides_its_calls_is_seen(case):
     assert find_suspect(case.exercise, case.exercise, case.first, case.answer)
 
 
-@pytest.mark.parametrize("case", read_table("odd_company"), ids=lambda each: each.name)
+@pytest.mark.parametrize("case", read_attacks("odd_company"), ids=lambda each: each.name)
 def test_the_same_words_in_a_right_notebook_are_not(case):
     assert find_suspect(case.exercise, case.exercise, case.first, case.answer) is None
 
@@ -49,7 +49,7 @@ def test_the_same_words_in_a_right_notebook_are_not(case):
     ],
 )
 def test_classes_that_answer_for_themselves(head, hides):
-    assert in_attention(head, BODY + "Odd and query") == hides
+    assert find_suspect_in_attention(head, BODY + "Odd and query") == hides
 
 
 @pytest.mark.parametrize("exercise", RULES)
@@ -82,7 +82,7 @@ def test_no_model_answer_is_suspected(path):
     ],
 )
 def test_a_name_that_is_not_allowed_is_found(sources):
-    assert in_attention(*sources)
+    assert find_suspect_in_attention(*sources)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_name_that_is_not_allowed_is_found(sources):
     ],
 )
 def test_code_that_the_answer_does_not_reach_or_that_is_allowed_is_not(sources):
-    assert in_attention(*sources) is None
+    assert find_suspect_in_attention(*sources) is None
 
 
 def test_an_exercise_without_a_rule_allows_all_that_libraries_compute():

@@ -29,10 +29,10 @@ class WorkerHarness:
 
     def text(self, source):
         """Return what a cell prints and shows as text, an error as its traceback."""
-        return "".join(map(_text, self.cell(source).outputs))
+        return "".join(map(_read_text, self.cell(source).outputs))
 
 
-def _text(output):
+def _read_text(output):
     if output["output_type"] == "error":
         return "\n".join(output["traceback"]) + "\n"
     return output.get("text") or output["data"]["text/plain"] + "\n"

@@ -53,12 +53,12 @@ ARM = platform.machine() == "aarch64"
 ATTEMPTS: dict[str, Callable[[], Any]] = {}
 
 
-def attempt(function: Callable[[], Any]) -> Callable[[], Any]:
+def register_attempt(function: Callable[[], Any]) -> Callable[[], Any]:
     ATTEMPTS[function.__name__] = function
     return function
 
 
-def attempts(**functions: Callable[[], Any]) -> None:
+def register_attempts(**functions: Callable[[], Any]) -> None:
     ATTEMPTS.update(functions)
 
 
@@ -71,7 +71,7 @@ def connect(path: str) -> None:
         client.connect(path)
 
 
-def pair() -> tuple[socket.socket, socket.socket]:
+def make_socket_pair() -> tuple[socket.socket, socket.socket]:
     """As the judge's channel is one."""
     return socket.socketpair()
 
@@ -132,18 +132,20 @@ REFUSED = {
     "place_memory": lambda: syscall(235 if ARM else 237, 0, 0, 0, 0, 0, 0),
     "lock_file": lambda: fcntl.flock(0, fcntl.LOCK_SH),
     "lock_memory": lambda: syscall(228 if ARM else 149, 0, 0),
-    "receive_descriptors": lambda: socket.recv_fds(pair()[0], 1, 1),
-    "pass_descriptors": lambda: socket.send_fds(pair()[0], [b"x"], [0]),
-    "out_of_band": lambda: pair()[0].send(b"x", socket.MSG_OOB),
-    "receive_out_of_band": lambda: pair()[0].recv(1, socket.MSG_OOB | socket.MSG_DONTWAIT),
-    "pidfd_of_the_other_end": lambda: pair()[0].getsockopt(socket.SOL_SOCKET, 77),
-    "credentials_of_the_other_end": lambda: pair()[0].getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12),
-    "pass_credentials": lambda: pair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1),
-    "size_of_buffer": lambda: pair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 26),
-    "socket_by_ioctl": lambda: fcntl.ioctl(pair()[0], 0x8901, os.getppid().to_bytes(4, "little")),  # FIOSETOWN
-    "file_behind_socket": lambda: fcntl.ioctl(pair()[0], 0x89E0),  # SIOCUNIXFILE
+    "receive_descriptors": lambda: socket.recv_fds(make_socket_pair()[0], 1, 1),
+    "pass_descriptors": lambda: socket.send_fds(make_socket_pair()[0], [b"x"], [0]),
+    "out_of_band": lambda: make_socket_pair()[0].send(b"x", socket.MSG_OOB),
+    "receive_out_of_band": lambda: make_socket_pair()[0].recv(1, socket.MSG_OOB | socket.MSG_DONTWAIT),
+    "pidfd_of_the_other_end": lambda: make_socket_pair()[0].getsockopt(socket.SOL_SOCKET, 77),
+    "credentials_of_the_other_end": lambda: make_socket_pair()[0].getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12),
+    "pass_credentials": lambda: make_socket_pair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1),
+    "size_of_buffer": lambda: make_socket_pair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 26),
+    "socket_by_ioctl": lambda: fcntl.ioctl(
+        make_socket_pair()[0], 0x8901, os.getppid().to_bytes(4, "little")
+    ),  # FIOSETOWN
+    "file_behind_socket": lambda: fcntl.ioctl(make_socket_pair()[0], 0x89E0),  # SIOCUNIXFILE
     "type_into_terminal": lambda: fcntl.ioctl(0, 0x5412, b"x"),  # TIOCSTI
-    "async_signals": lambda: fcntl.fcntl(pair()[0], fcntl.F_SETFL, os.O_ASYNC),
+    "async_signals": lambda: fcntl.fcntl(make_socket_pair()[0], fcntl.F_SETFL, os.O_ASYNC),
     "lease": lambda: fcntl.fcntl(0, fcntl.F_SETLEASE, fcntl.F_RDLCK),
     "notices": lambda: fcntl.fcntl(0, fcntl.F_NOTIFY, fcntl.DN_ACCESS),
     "large_pipe": lambda: fcntl.fcntl(os.pipe()[1], 1031, 1 << 20),
@@ -177,7 +179,7 @@ SHUT = {
     "make_pipe": lambda: os.mkfifo("pipe"),
 }
 
-attempts(
+register_attempts(
     **REFUSED,
     **SHUT,
     run_program=lambda: subprocess.run(["true"], check=False),
@@ -189,26 +191,26 @@ attempts(
 )
 
 
-@attempt
+@register_attempt
 def symlink_out() -> str:
     os.symlink(PLACES["secret"], "secret_link")
     return Path("secret_link").read_text()
 
 
-@attempt
+@register_attempt
 def endless_loop() -> None:
     while True:
         pass
 
 
-@attempt
+@register_attempt
 def endless_loop_that_will_not_stop() -> None:
     signal.signal(signal.SIGXCPU, signal.SIG_IGN)
     while True:
         pass
 
 
-@attempt
+@register_attempt
 def ten_thousand_threads() -> int:
     threading.stack_size(32768)
     hold = threading.Event()
@@ -233,12 +235,12 @@ def fill_disk(write_some: Callable[[int], object]) -> list[int]:
     return [40, 0]
 
 
-@attempt
+@register_attempt
 def fill_scratch() -> list[int]:
     return fill_disk(lambda number: Path(f"big{number}").write_bytes(bytes(4 << 20)))
 
 
-@attempt
+@register_attempt
 def fill_scratch_deep_down() -> list[int]:
     def down(number: int) -> None:
         os.mkdir("down")
@@ -248,7 +250,7 @@ def fill_scratch_deep_down() -> list[int]:
     return fill_disk(down)
 
 
-@attempt
+@register_attempt
 def fill_scratch_without_names() -> list[int]:
     held = []
 
@@ -261,7 +263,7 @@ def fill_scratch_without_names() -> list[int]:
     return fill_disk(nameless)
 
 
-@attempt
+@register_attempt
 def fill_scratch_behind_mappings() -> list[int]:
     held = []
 
@@ -275,18 +277,18 @@ def fill_scratch_behind_mappings() -> list[int]:
     return fill_disk(map_nameless)
 
 
-@attempt
+@register_attempt
 def fill_scratch_out_of_sight() -> list[int]:
     os.mkdir("unlisted", 0o300)
     return fill_disk(lambda number: Path(f"unlisted/{number}").write_bytes(bytes(4 << 20)))
 
 
-@attempt
+@register_attempt
 def many_files() -> list[int]:
     return fill_disk(lambda number: [Path(f"{number}-{each}").touch() for each in range(250)])
 
 
-@attempt
+@register_attempt
 def work_with_files() -> int:
     """As much as honest code does: a few files, one of them without a name, one mapped, over and over."""
     for _ in range(30):
@@ -301,14 +303,14 @@ def work_with_files() -> int:
     return Path("kept").stat().st_size
 
 
-@attempt
+@register_attempt
 def one_big_file() -> None:
     with open("big", "wb") as file:
         for _ in range(40):
             file.write(bytes(1 << 20))
 
 
-@attempt
+@register_attempt
 def open_descriptors() -> list[int]:
     found = []
     for descriptor in range(1024):
@@ -320,7 +322,7 @@ def open_descriptors() -> list[int]:
     return found
 
 
-@attempt
+@register_attempt
 def who_am_i() -> dict[str, Any]:
     sets = ctypes.create_string_buffer(24)
     head = ctypes.create_string_buffer((0x20080522).to_bytes(4, "little") + bytes(4), 8)
@@ -337,7 +339,7 @@ def who_am_i() -> dict[str, Any]:
     }
 
 
-@attempt
+@register_attempt
 def differentiate() -> list[float]:
     x = torch.ones(64, 64, requires_grad=True)
     (x @ torch.full((64, 64), 2.0)).sum().backward()
@@ -345,7 +347,7 @@ def differentiate() -> list[float]:
     return x.grad[0, :2].tolist()
 
 
-@attempt
+@register_attempt
 def train() -> bool:
     layer = torch.nn.Linear(4, 1)
     optimiser = torch.optim.AdamW(layer.parameters())
@@ -355,14 +357,14 @@ def train() -> bool:
     return not torch.equal(before, layer.weight)
 
 
-@attempt
+@register_attempt
 def save_and_load() -> bool:
     torch.save({"weight": torch.ones(3)}, "weights.pt")
     loaded = torch.load("weights.pt")
     return bool(torch.equal(loaded["weight"], torch.ones(3)))
 
 
-@attempt
+@register_attempt
 def draw() -> int:
     figure, axes = pyplot.subplots()
     axes.plot([1, 2], [3, 4])
@@ -372,7 +374,7 @@ def draw() -> int:
     return len(picture.getvalue())
 
 
-@attempt
+@register_attempt
 def thread() -> list[int]:
     done: list[int] = []
     threads = [threading.Thread(target=done.append, args=(number,)) for number in range(4)]
@@ -383,13 +385,13 @@ def thread() -> list[int]:
     return sorted(done)
 
 
-@attempt
+@register_attempt
 def random_bytes() -> int:
     with open("/dev/urandom", "rb") as device:
         return len(device.read(8))
 
 
-@attempt
+@register_attempt
 def wait_for_coroutine() -> int:
     async def seven() -> int:
         await asyncio.sleep(0)
@@ -398,7 +400,7 @@ def wait_for_coroutine() -> int:
     return asyncio.run(seven())
 
 
-@attempt
+@register_attempt
 def call_of_a_32_bit_program() -> int:
     """getpid as i386 makes it: the interrupt 0x80."""
     code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
@@ -407,10 +409,10 @@ def call_of_a_32_bit_program() -> int:
     return int(ctypes.CFUNCTYPE(ctypes.c_int)(place)())
 
 
-@attempt
+@register_attempt
 def talk_to_myself() -> list[object]:
     """What asyncio and multiprocessing do with a pair of sockets and a pipe."""
-    one, other = pair()
+    one, other = make_socket_pair()
     one.setblocking(False)
     one.send(b"abc")
     received = other.recv(2, socket.MSG_PEEK) + other.recv(3)
@@ -419,7 +421,7 @@ def talk_to_myself() -> list[object]:
     return [received.decode(), one.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE), reader.recv()]
 
 
-@attempt
+@register_attempt
 def keep_a_database() -> list[object]:
     """sqlite locks parts of its file."""
     with contextlib.closing(sqlite3.connect("kept.db")) as kept, kept:
@@ -428,7 +430,7 @@ def keep_a_database() -> list[object]:
         return list(kept.execute("select x from rows").fetchone())
 
 
-@attempt
+@register_attempt
 def copy_a_file() -> str:
     Path("here.txt").write_text("text")
     shutil.copyfile("here.txt", "there.txt")
@@ -439,7 +441,7 @@ def copy_a_file() -> str:
         return Path(file.name).read_text()
 
 
-@attempt
+@register_attempt
 def train_with_threads() -> bool:
     """Several threads of torch, a scripted function, a loader in this process, a checkpointed block."""
     torch.set_num_threads(2)
@@ -460,7 +462,7 @@ def _import_double() -> Callable[[torch.Tensor], torch.Tensor]:
     return importlib.import_module("doubled").doubled
 
 
-@attempt
+@register_attempt
 def store_weights() -> bool:
     safetensors.torch.save_file({"weight": torch.arange(4.0)}, "weights.safetensors")
     mapped = np.lib.format.open_memmap("array.npy", mode="w+", dtype="float32", shape=(4,))
@@ -474,7 +476,7 @@ def _save(array: np.ndarray) -> str:
     return "again.pt"
 
 
-attempts(
+register_attempts(
     numbers=lambda: float(np.linalg.norm(np.ones((3, 3)))),
     read_package=lambda: "numpy" in Path(np.__file__).read_text(),
     read_view=lambda: (Path(PLACES["view"]) / "given.py").read_text(),
@@ -485,7 +487,7 @@ attempts(
 )
 
 
-def result_of(sandbox_policy: policy.SandboxPolicy, function: Callable[[], Any]) -> dict[str, Any]:
+def run_in_confined_child(sandbox_policy: policy.SandboxPolicy, function: Callable[[], Any]) -> dict[str, Any]:
     """Run one attempt in a confined child: its value, or error and errno; and how the child ended."""
     answer, reply = os.pipe()
     child = os.fork()
@@ -526,7 +528,7 @@ def main() -> None:
         namespaces_wanted=bool(PLACES["namespaces"]),
     )
     chosen = PLACES.get("only") or ATTEMPTS
-    results = {name: result_of(sandbox_policy, ATTEMPTS[name]) for name in chosen}
+    results = {name: run_in_confined_child(sandbox_policy, ATTEMPTS[name]) for name in chosen}
     print(
         json.dumps(
             {

@@ -50,7 +50,7 @@ ODD = {
 }
 
 
-def sent_over(value, *, trusting):
+def send_over_socket(value, *, trusting):
     """Return what arrives of ``value``: at a worker (trusting) or at the judge."""
     near, far = socket.socketpair()
     near.setblocking(False)
@@ -68,7 +68,7 @@ def sent_over(value, *, trusting):
     return Unpacker(tensors, trusting=trusting).unpack(body)
 
 
-def numbers(sizes, dtype):
+def make_tensor(sizes, dtype):
     count = torch.Size(sizes).numel()
     try:
         return (torch.arange(count) % 2).to(dtype).reshape(sizes)
@@ -81,10 +81,10 @@ def numbers(sizes, dtype):
 def test_every_layout_of_every_dtype(dtype, trusting):
     for (size, sizes), (layout, lay) in itertools.product(SIZES.items(), LAYOUTS.items()):
         try:
-            given = lay(numbers(sizes, dtype))
+            given = lay(make_tensor(sizes, dtype))
         except (RuntimeError, NotImplementedError, TypeError):
             continue  # torch itself has no such tensor
-        got = sent_over(given, trusting=trusting)
+        got = send_over_socket(given, trusting=trusting)
         if dtype not in DTYPES.values() or dtype.is_complex:
             assert isinstance(got, Other), (size, layout)
             assert got.kind == "Tensor"
@@ -100,7 +100,7 @@ def test_every_layout_of_every_dtype(dtype, trusting):
 def test_what_cannot_cross_comes_in_words(kind, held):
     odd = ODD[kind](torch.ones(2, 3))
     holders = {"alone": lambda: odd, "in a list": lambda: [odd]}
-    got = sent_over(holders.get(held, lambda: _holding(odd, held))(), trusting=False)
+    got = send_over_socket(holders.get(held, lambda: _make_module_holding(odd, held))(), trusting=False)
     received = got[0] if held == "in a list" else got
     assert isinstance(received, Other)
     assert received.kind == {"as a weight of a Linear": "Linear", "as a weight of a model": "Sequential"}.get(
@@ -110,7 +110,7 @@ def test_what_cannot_cross_comes_in_words(kind, held):
     restore_value(got)
 
 
-def _holding(odd, held):
+def _make_module_holding(odd, held):
     module = nn.Linear(3, 2) if "Linear" in held else nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2))
     weight = odd if isinstance(odd, nn.Parameter) else nn.Parameter(odd, requires_grad=False)
     (module if isinstance(module, nn.Linear) else module[0])._parameters["weight"] = weight
@@ -122,16 +122,16 @@ def test_lazy_views_arrive_as_their_numbers(view):
     number = torch.complex(torch.ones(2), torch.full((2,), 3.0)).conj()
     given = {"conj": number.resolve_conj().real, "neg": torch._neg_view(torch.ones(2)), "imag": number.imag}
     value = given.get(view, number.real)
-    assert torch.equal(sent_over(value, trusting=False), value.clone())
+    assert torch.equal(send_over_socket(value, trusting=False), value.clone())
 
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES, ids=str)
 def test_a_dtype_itself_crosses_or_is_named(dtype):
-    got = sent_over(dtype, trusting=False)
+    got = send_over_socket(dtype, trusting=False)
     assert got is dtype or (isinstance(got, Other) and got.kind == "dtype")
 
 
-def a_module(change):
+def make_changed_module(change):
     layer = nn.Conv2d(4, 6, 3)
     change(layer)
     return layer
@@ -160,8 +160,8 @@ MODULES = {
 @pytest.mark.parametrize("change", MODULES)
 def test_every_odd_module_arrives_as_something(change):
     with pytest.warns() if change == "old weight norm" else _nothing():
-        layer = a_module(MODULES[change])
-    assert isinstance(restore_value(sent_over(layer, trusting=False)), object)
+        layer = make_changed_module(MODULES[change])
+    assert isinstance(restore_value(send_over_socket(layer, trusting=False)), object)
 
 
 class _nothing:
@@ -172,7 +172,7 @@ class _nothing:
         return None
 
 
-def nest(kinds, depth):
+def nest_containers(kinds, depth):
     value = 1.0
     for level in range(depth):
         value = kinds[level % len(kinds)](value)
@@ -192,4 +192,4 @@ def nest(kinds, depth):
     ids=["lists", "tuples", "dicts", "dicts and tuples", "dicts of modules"],
 )
 def test_every_depth_arrives(kinds, depth):
-    sent_over({"reply": nest(kinds, depth)}, trusting=False)
+    send_over_socket({"reply": nest_containers(kinds, depth)}, trusting=False)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not CAPABILITIES.namespaces, reason="namespaces 
 UNSHARE = {"x86_64": 272, "aarch64": 97}
 
 
-def in_a_child(function: Callable[[], Any]) -> tuple[Any, int]:
+def run_in_child_process(function: Callable[[], Any]) -> tuple[Any, int]:
     """Return what the function gives in a forked process (as JSON), and how the process ended."""
     answer, reply = os.pipe()
     child = os.fork()
@@ -45,7 +45,7 @@ def test_inside_there_is_what_was_named_and_a_writable_folder(tmp_path: Path) ->
     (tmp_path / "given" / "file.txt").write_text("read me")
     (tmp_path / "hidden.txt").write_text("secret")
 
-    def look() -> dict[str, Any]:
+    def enter_and_look_around() -> dict[str, Any]:
         inside = namespaces.enter_namespaces([tmp_path / "given"], 1 << 20, 65534)
         assert inside
         (inside.scratch / "new").write_text("written")
@@ -66,7 +66,7 @@ def test_inside_there_is_what_was_named_and_a_writable_folder(tmp_path: Path) ->
             "devices": sorted(os.listdir("/dev")),
         }
 
-    found, code = in_a_child(look)
+    found, code = run_in_child_process(enter_and_look_around)
     assert code == 0, found
     assert found["pid"] == 1
     assert found["root"] == sorted({"dev", "student", tmp_path.parts[1]})
@@ -80,11 +80,11 @@ def test_inside_there_is_what_was_named_and_a_writable_folder(tmp_path: Path) ->
 
 @pytest.mark.parametrize("code", [0, 3])
 def test_the_process_outside_ends_as_the_one_inside(code: int) -> None:
-    def leave() -> None:
+    def enter_and_exit() -> None:
         namespaces.enter_namespaces([], 1 << 20, 65534)
         os._exit(code)
 
-    assert in_a_child(leave) == (None, code)
+    assert run_in_child_process(enter_and_exit) == (None, code)
 
 
 def test_where_they_are_refused_nothing_has_changed() -> None:
@@ -102,7 +102,7 @@ def test_where_they_are_refused_nothing_has_changed() -> None:
         after = (os.getpid(), os.getuid(), os.listdir("/proc/self/fd"), os.listdir("/"))
         return [inside, before == after]
 
-    assert in_a_child(try_behind_a_filter) == ([None, True], 0)
+    assert run_in_child_process(try_behind_a_filter) == ([None, True], 0)
 
 
 JUDGE = """
@@ -121,12 +121,12 @@ input()
 """
 
 
-def children_of(pid: int) -> list[int]:
+def list_descendants(pid: int) -> list[int]:
     try:
         found = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except FileNotFoundError:
         return []
-    return found + [grandchild for child in found for grandchild in children_of(child)]
+    return found + [grandchild for child in found for grandchild in list_descendants(child)]
 
 
 def is_gone(pid: int) -> bool:
@@ -141,7 +141,7 @@ def test_all_die_together(victim: str) -> None:
     judge = subprocess.Popen([sys.executable, "-c", JUDGE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert judge.stdout is not None
     outer = int(judge.stdout.readline())
-    family = [outer, *children_of(outer)]
+    family = [outer, *list_descendants(outer)]
     assert len(family) == 3
     os.kill({"judge": judge.pid, "outer": outer, "inner": family[-1]}[victim], signal.SIGKILL)
     try:

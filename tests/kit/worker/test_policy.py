@@ -71,14 +71,16 @@ def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
     folder = Path(tempfile.mkdtemp())
     bystander = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        yield from _play(folder, uid, world == "namespaces", bystander)
+        yield from _run_attempts(folder, uid, world == "namespaces", bystander)
     finally:
         bystander.kill()
         bystander.wait()
         shutil.rmtree(folder)
 
 
-def _play(folder: Path, uid: int | None, namespaces: bool, bystander: subprocess.Popen[bytes]) -> Iterator[Scene]:
+def _run_attempts(
+    folder: Path, uid: int | None, namespaces: bool, bystander: subprocess.Popen[bytes]
+) -> Iterator[Scene]:
     folder.chmod(0o755)
     for name in ("open", "scratch", "view", "other_view", "home"):
         (folder / name).mkdir()
@@ -115,7 +117,7 @@ def test_the_protections_are_those_that_were_requested(scene: Scene) -> None:
     assert (scene.said["pid"] == 1) == scene.namespaces
 
 
-def names_in(table: str) -> list[str]:
+def read_attempt_names(table: str) -> list[str]:
     """Of the attempts in a table of the warm process, which imports what no other process of the tests needs."""
     lines = ast.parse(WARM.read_text("utf-8")).body
     (found,) = (each.value for each in lines if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == table)
@@ -123,7 +125,7 @@ def names_in(table: str) -> list[str]:
     return [each.value for each in found.keys if isinstance(each, ast.Constant)]
 
 
-@pytest.mark.parametrize("name", names_in("REFUSED"))
+@pytest.mark.parametrize("name", read_attempt_names("REFUSED"))
 def test_system_calls_that_reach_out_are_not_permitted(scene: Scene, name: str) -> None:
     assert scene[name].get("errno") == errno.EPERM, scene[name]
     assert scene[name]["exit"] == 0
@@ -133,7 +135,7 @@ def test_no_program_can_be_run(scene: Scene) -> None:
     assert scene["run_program"].get("error") in ("PermissionError", "FileNotFoundError", "BlockingIOError")
 
 
-@pytest.mark.parametrize("name", [*names_in("SHUT"), "symlink_out"])
+@pytest.mark.parametrize("name", [*read_attempt_names("SHUT"), "symlink_out"])
 def test_files_outside_are_shut_or_not_there(scene: Scene, name: str) -> None:
     """Landlock answers EACCES (EXDEV for a link across folders); a world of its own has no such file."""
     answers = {errno.EACCES, errno.EXDEV, errno.EPERM}
@@ -293,7 +295,7 @@ def test_without_namespaces_a_scratch_folder_must_be_named() -> None:
         policy.prepare_policy([], [], namespaces_wanted=False)
 
 
-def _tried_with_a_device(reply: int) -> None:
+def _try_with_device(reply: int) -> None:
     """Return what a child finds that may use /dev/full, as one with a GPU may use its devices."""
     came: dict[str, object] = {}
     for name, act in {
@@ -320,7 +322,7 @@ def test_a_gpu_opens_its_own_devices_alone(tmp_path: Path) -> None:
             tmp_path.chmod(0o755)
             sandbox_policy = policy.prepare_policy([], [], scratch=tmp_path, devices=[Path("/dev/full")])
             policy.apply_policy(sandbox_policy, replace(BOUNDS, gpu=sandbox_policy.gpu), keep=[reply])
-            _tried_with_a_device(reply)
+            _try_with_device(reply)
         finally:
             os._exit(0)
     os.close(reply)

@@ -7,7 +7,7 @@ import pytest
 from exercise_kit.worker.linux import can_change_user, drop_privileges
 
 
-def in_a_fork(act) -> int:
+def run_in_fork(act) -> int:
     """The exit status of a child that runs ``act``."""
     child = os.fork()
     if child == 0:
@@ -17,12 +17,12 @@ def in_a_fork(act) -> int:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has capabilities to lose")
 def test_root_that_has_lost_its_capabilities_cannot_change_its_user():
-    def lose() -> int:
+    def drop_and_check_privileges() -> int:
         before = can_change_user()
         drop_privileges(None)
         return 0 if before and os.geteuid() == 0 and not can_change_user() else 1
 
-    assert in_a_fork(lose) == 0
+    assert run_in_fork(drop_and_check_privileges) == 0
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
@@ -31,4 +31,4 @@ def test_another_user_cannot_change_its_user():
         drop_privileges(65534)
         return 0 if os.geteuid() == 65534 and not can_change_user() else 1
 
-    assert in_a_fork(become_nobody) == 0
+    assert run_in_fork(become_nobody) == 0

@@ -27,13 +27,13 @@ class Layer(nn.Module):
 )
 
 
-def call(worker, name, *inputs, **fields):
+def call_function(worker, name, *inputs, **fields):
     return worker.request("call", name=name, inputs=inputs, **fields)
 
 
 def test_a_call_gives_its_result(harness):
     worker = harness.with_cell("def f(x, n, scale=1): return x * n * scale, [n], {'n': n}, None")
-    reply = call(worker, "f", torch.arange(3), 2, options={"scale": 3})
+    reply = call_function(worker, "f", torch.arange(3), 2, options={"scale": 3})
     result, *rest = reply["result"]
     assert torch.equal(result, torch.arange(3) * 6)
     assert rest == [[2], {"n": 2}, None]
@@ -55,7 +55,7 @@ def test_a_call_gives_its_result(harness):
 )
 def test_what_a_call_does_to_its_inputs(harness, body, changed, same, shares):
     worker = harness.with_cell(f"def f(x, y): {body}")
-    reply = call(worker, "f", torch.ones(2, 3), torch.full((2,), torch.nan))
+    reply = call_function(worker, "f", torch.ones(2, 3), torch.full((2,), torch.nan))
     assert (reply["same"], reply["shares"]) == (same, shares)
     mine = RemoteStudent(worker, ["f"])
     mine(torch.ones(2, 3), torch.full((2,), torch.nan))
@@ -65,7 +65,7 @@ def test_what_a_call_does_to_its_inputs(harness, body, changed, same, shares):
 def test_gradients_of_the_inputs(harness):
     worker = harness.with_cell("def f(x, y, n): return x * y, n, [x.sum(), y.argmax()]")
     x, y = torch.randn(2, 3), torch.randn(2, 3)
-    reply = call(worker, "f", x, y, torch.tensor(3), gradients=True)
+    reply = call_function(worker, "f", x, y, torch.tensor(3), gradients=True)
     x, y = x.requires_grad_(), y.requires_grad_()
     outputs = (x * y, x.sum())
     seeds = (
@@ -85,7 +85,7 @@ def test_a_models_parameters_after_the_call(harness):
     )
     model = nn.Module()
     model.head = nn.Linear(3, 2)
-    reply = call(worker, "f", model, {"w": torch.ones(2, 3), "b": torch.ones(1)})
+    reply = call_function(worker, "f", model, {"w": torch.ones(2, 3), "b": torch.ones(1)})
     assert reply["same"] == 0
     assert reply["shares"] is True
     after, state = reply["inputs"]
@@ -99,14 +99,14 @@ def test_layers_and_configs_are_what_they_are(harness):
         + "def conv(linear): return nn.Conv2d(2, 4, (3, 5))\n"
         + "def of(config): return config.num_patches, type(config).__module__"
     )
-    assert isinstance(call(worker, "conv", nn.Linear(2, 3))["result"], nn.Conv2d)
+    assert isinstance(call_function(worker, "conv", nn.Linear(2, 3))["result"], nn.Conv2d)
     config = ViTConfig(image_size=(8, 4), patch_size=2)
-    assert call(worker, "of", config)["result"] == (8, "vit_course.config")
+    assert call_function(worker, "of", config)["result"] == (8, "vit_course.config")
 
 
 def test_non_contiguous_inputs_arrive_as_such(harness):
     worker = harness.with_cell("def f(x): return list(x.stride())")
-    assert call(worker, "f", torch.ones(2, 3).T)["result"] == [1, 3]
+    assert call_function(worker, "f", torch.ones(2, 3).T)["result"] == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -127,21 +127,21 @@ def test_every_exception_is_a_reply(harness, body, kinds):
         "class Silent(Exception):\n    def __str__(self): raise SystemExit\n    __repr__ = __str__\n"
         f"def f(x):\n    {body}"
     )
-    raised = call(worker, "f", 1)["raised"]
+    raised = call_function(worker, "f", 1)["raised"]
     assert raised["kinds"] == kinds
     assert raised["line"] == body
     assert raised["functions"][0] == "f"
-    assert call(worker, "f", 1)["raised"]["kinds"] == kinds
+    assert call_function(worker, "f", 1)["raised"]["kinds"] == kinds
 
 
 def test_words_are_short(harness):
     worker = harness.with_cell("def f(): raise ValueError('x' * 10**7)")
-    assert call(worker, "f")["raised"]["words"] == "x" * 500
+    assert call_function(worker, "f")["raised"]["words"] == "x" * 500
 
 
 def test_a_name_that_is_not_there(harness):
     worker = harness.with_cell("def f(): ...\nclass C: ...\nx = 3")
-    assert call(worker, "g")["raised"]["kinds"][0] == "NameError"
+    assert call_function(worker, "g")["raised"]["kinds"][0] == "NameError"
     kinds = {"f": "function", "C": "class", "x": "other", "g": None}
     assert worker.request("defined", names=list(kinds))["defined"] == kinds
 
@@ -199,9 +199,9 @@ def test_settings_do_not_outlive_a_request(harness):
         "    torch.set_default_device('meta'); torch.manual_seed(9); sys.setrecursionlimit(60)\n"
         "def f(): return torch.rand(1).requires_grad_() * 2\n"
     )
-    before = call(worker, "f")["result"]
-    call(worker, "spoil")
-    after = call(worker, "f")["result"]
+    before = call_function(worker, "f")["result"]
+    call_function(worker, "spoil")
+    after = call_function(worker, "f")["result"]
     assert torch.equal(before, after)
     assert after.requires_grad
     assert after.dtype == torch.float32
@@ -209,7 +209,7 @@ def test_settings_do_not_outlive_a_request(harness):
 
 def test_seeds_are_the_judges(harness):
     worker = harness.with_cell(IMPORTS + "def f(): return torch.rand(3)")
-    first, again, on = (call(worker, "f", seed=seed)["result"] for seed in (5, 5, None))
+    first, again, on = (call_function(worker, "f", seed=seed)["result"] for seed in (5, 5, None))
     assert torch.equal(first, torch.rand(3, generator=torch.Generator().manual_seed(5)))
     assert torch.equal(first, again)
     assert not torch.equal(first, on)
@@ -228,7 +228,7 @@ def test_a_function_of_the_judges_is_called_there(harness):
         + "def f(attend, q, k, v):\n    output, weights = attend(q, key=k, value=v)\n    return output, weights.sum(-1)"
     )
     q, k, v = torch.randn(3, 2, 4, 5).unbind()
-    output, sums = call(worker, "f", attend, q, k, v)["result"]
+    output, sums = call_function(worker, "f", attend, q, k, v)["result"]
     assert torch.equal(output, attend(q, k, v)[0])
     assert sums.allclose(torch.ones(2, 4))
 
@@ -238,7 +238,7 @@ def test_a_function_of_the_judges_can_be_differentiated(harness):
         IMPORTS + "def f(attend, q, k, v):\n    output, _ = attend(q * 2, k, v)\n    return output"
     )
     q, k, v = torch.randn(3, 2, 4, 5).unbind()
-    gradients = call(worker, "f", attend, q, k, v, gradients=True)["gradients"]
+    gradients = call_function(worker, "f", attend, q, k, v, gradients=True)["gradients"]
     leaves = [each.clone().requires_grad_() for each in (q, k, v)]
     output = attend(leaves[0] * 2, *leaves[1:])[0]
     output.backward(torch.randn(output.shape, generator=torch.Generator().manual_seed(0)))
@@ -254,14 +254,14 @@ def centered(x: Tensor) -> Tensor:
 @pytest.mark.parametrize("made", ["torch.arange(3.0)", "torch.arange(3.0, requires_grad=True)"])
 def test_what_a_function_of_the_judges_writes_into_its_inputs_is_seen(harness, made):
     worker = harness.with_cell(IMPORTS + f"def f(norm):\n    x = {made}\n    return norm(x=x), x")
-    squares, written = call(worker, "f", centered)["result"]
+    squares, written = call_function(worker, "f", centered)["result"]
     assert written.tolist() == [-1.0, 0.0, 1.0]
     assert squares.tolist() == [1.0, 0.0, 1.0]
 
 
 def test_an_expanded_input_stays_as_it_is(harness):
     worker = harness.with_cell(IMPORTS + "def f(norm):\n    x = torch.ones(1).expand(3)\n    return norm(x), x")
-    squares, written = call(worker, "f", centered)["result"]
+    squares, written = call_function(worker, "f", centered)["result"]
     assert squares.tolist() == [0.0] * 3
     assert written.tolist() == [1.0] * 3
 
@@ -271,13 +271,13 @@ def test_what_a_function_of_the_judges_raises_can_be_caught(harness):
         IMPORTS + "def f(attend):\n    try: attend(torch.ones(1, 2), torch.ones(1, 3), torch.ones(1, 3))\n"
         "    except ValueError as error: return str(error)"
     )
-    assert call(worker, "f", attend)["result"] == "these inputs do not fit together"
+    assert call_function(worker, "f", attend)["result"] == "these inputs do not fit together"
 
 
 @pytest.mark.parametrize("shape", ["100_000, 2", "10**6, 0", "3000, 1, 2000, 1"])
 def test_the_judge_does_not_attend_to_giants(harness, shape):
     worker = harness.with_cell(IMPORTS + f"def f(attend):\n    x = torch.zeros({shape})\n    return attend(x, x, x)")
-    raised = call(worker, "f", attend)["raised"]
+    raised = call_function(worker, "f", attend)["raised"]
     assert raised["kinds"][0] == "ValueError"
     assert "too large" in raised["words"]
 
@@ -289,14 +289,14 @@ def test_what_the_judge_refuses_does_not_tell_its_functions_apart(harness):
     worker = harness.with_cell(
         "def f(attend):\n    try: attend('x')\n    except Exception as error: return repr(error)"
     )
-    assert call(worker, "f", by_einsum)["result"] == "TypeError('these inputs do not fit together')"
+    assert call_function(worker, "f", by_einsum)["result"] == "TypeError('these inputs do not fit together')"
 
 
 @pytest.mark.parametrize("seed", [-1, (1 << 64) - 1, 1 << 40])
 def test_any_seed_of_torch_is_one(harness, seed):
     worker = harness.with_cell(IMPORTS + "def f(): return torch.rand(2)")
     expected = torch.rand(2, generator=torch.Generator().manual_seed(seed))
-    assert torch.equal(call(worker, "f", seed=seed)["result"], expected)
+    assert torch.equal(call_function(worker, "f", seed=seed)["result"], expected)
 
 
 def test_a_module_tells_what_its_parts_are_given_and_give(harness):
@@ -322,7 +322,7 @@ def test_a_module_tells_the_gradients_of_its_inputs(harness):
 
 def test_parameters_are_what_they_are(harness):
     worker = harness.with_cell(IMPORTS + "def f(x): return nn.Parameter(x * 2), [nn.Parameter(x)], torch.Size([2])")
-    first, second, size = call(worker, "f", torch.ones(2, 3), gradients=True)["result"]
+    first, second, size = call_function(worker, "f", torch.ones(2, 3), gradients=True)["result"]
     assert torch.equal(first.detach(), torch.full((2, 3), 2.0))
     assert first.requires_grad
     assert second[0].requires_grad

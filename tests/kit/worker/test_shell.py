@@ -127,7 +127,7 @@ def test_rich_values_come_as_plain_text_alone(harness):
     )
 
 
-def pictures(run):
+def list_pictures(run):
     return [output["data"].get("image/png") for output in run.outputs if "data" in output]
 
 
@@ -135,13 +135,13 @@ def test_figures_are_shown_where_a_notebook_shows_them(harness):
     run = harness.cell("import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()\nprint(1)\nplt.plot([2, 1]);")
     assert [output["output_type"] for output in run.outputs] == ["display_data", "stream", "display_data"]
     assert all(base64.b64decode(run.outputs[place]["data"]["image/png"])[1:4] == b"PNG" for place in (0, 2))
-    assert len(pictures(harness.cell("from matplotlib.figure import Figure\nFigure()"))) == 1
-    assert pictures(harness.cell("from PIL import Image\nImage.new('RGB', (2, 2))")) != [None]
+    assert len(list_pictures(harness.cell("from matplotlib.figure import Figure\nFigure()"))) == 1
+    assert list_pictures(harness.cell("from PIL import Image\nImage.new('RGB', (2, 2))")) != [None]
 
 
 def test_no_more_pictures_than_the_limit(harness):
     source = "from matplotlib.figure import Figure\nfor _ in range(20): display(Figure(figsize=(1, 1)))"
-    kept = pictures(harness.cell(source))
+    kept = list_pictures(harness.cell(source))
     assert len([each for each in kept if each]) == Limits().pictures
     assert "left out" in harness.text("Figure()")
 

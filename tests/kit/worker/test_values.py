@@ -17,18 +17,18 @@ from exercise_kit.worker.wire import WireError
 from vit_course.config import ViTConfig
 
 
-def send_over(value, records=(), **ends):
+def pack_and_unpack(value, records=(), **ends):
     packer = Packer(records=records)
     packed = json.loads(json.dumps(packer.pack(value), allow_nan=False))
     return Unpacker(packer.tensors, **ends).unpack(packed)
 
 
 def test_a_dtype_comes_back():
-    assert send_over(torch.float16) is torch.float16
+    assert pack_and_unpack(torch.float16) is torch.float16
 
 
 def test_numbers_that_json_has_not():
-    nan, high, low = send_over([math.nan, math.inf, -math.inf])
+    nan, high, low = pack_and_unpack([math.nan, math.inf, -math.inf])
     assert math.isnan(nan)
     assert (high, low) == (math.inf, -math.inf)
 
@@ -38,34 +38,34 @@ def test_numbers_that_json_has_not():
     [(np.bool_(True), True), (np.int64(3), 3), (np.float32(0.5), 0.5), (OrderedDict(a=1), {"a": 1})],
 )
 def test_relatives_come_as_the_plain_kind(given, expected):
-    got = send_over(given)
+    got = pack_and_unpack(given)
     assert got == expected
     assert type(got) is type(expected)
 
 
 def test_a_named_tuple_is_a_tuple():
-    assert send_over(namedtuple("Pair", "a b")(1, 2)) == (1, 2)
+    assert pack_and_unpack(namedtuple("Pair", "a b")(1, 2)) == (1, 2)
 
 
 @pytest.mark.parametrize("value", [object(), len, int, {1: 2}, 1 << 70, (each for each in "ab"), b"bytes", {1, 2}])
 def test_the_rest_comes_by_name(value):
-    got = send_over(value)
+    got = pack_and_unpack(value)
     assert isinstance(got, Other)
     assert got.kind == type(value).__name__
 
 
 def test_a_long_list_comes_by_its_length():
-    assert send_over([0] * 2000) == Other("list", "2000")
+    assert pack_and_unpack([0] * 2000) == Other("list", "2000")
 
 
 def test_a_list_within_itself_ends():
     value = []
     value.append(value)
-    assert "Other" not in repr(send_over(value))
+    assert "Other" not in repr(pack_and_unpack(value))
 
 
 def test_text_is_cut():
-    assert len(send_over("x" * 100_000)) == 4000
+    assert len(pack_and_unpack("x" * 100_000)) == 4000
 
 
 class EvilText(str):
@@ -112,11 +112,11 @@ class EvilKind(metaclass=EvilMeta):
 
 
 def test_evil_relatives_are_taken_by_their_real_type():
-    assert send_over(EvilText("abc")) == "abc"
-    assert send_over(EvilDict(a=1)) == {"a": 1}
-    assert send_over(EvilList([1, 2])) == [1, 2]
-    assert send_over(Liar()) == Other("Liar", "a Liar")
-    assert send_over(EvilKind()).kind == "EvilKind"
+    assert pack_and_unpack(EvilText("abc")) == "abc"
+    assert pack_and_unpack(EvilDict(a=1)) == {"a": 1}
+    assert pack_and_unpack(EvilList([1, 2])) == [1, 2]
+    assert pack_and_unpack(Liar()) == Other("Liar", "a Liar")
+    assert pack_and_unpack(EvilKind()).kind == "EvilKind"
 
 
 class Subclass(torch.Tensor):
@@ -126,7 +126,7 @@ class Subclass(torch.Tensor):
 
 
 def test_a_subclass_of_tensor_dies_at_the_border():
-    got = send_over(torch.arange(4.0).as_subclass(Subclass))
+    got = pack_and_unpack(torch.arange(4.0).as_subclass(Subclass))
     assert type(got) is torch.Tensor
     assert torch.equal(got, torch.arange(4.0))
 
@@ -143,7 +143,7 @@ def test_a_subclass_of_tensor_dies_at_the_border():
     ids=["transposed", "every third", "expanded", "one number", "columns"],
 )
 def test_strides_are_kept_towards_the_worker_alone(tensor):
-    there, back = send_over(tensor, trusting=True), send_over(tensor)
+    there, back = pack_and_unpack(tensor, trusting=True), pack_and_unpack(tensor)
     assert torch.equal(there, tensor)
     assert there.stride() == tensor.stride()
     assert torch.equal(back, tensor)
@@ -151,20 +151,20 @@ def test_strides_are_kept_towards_the_worker_alone(tensor):
 
 
 def test_gradients_are_requested_on_the_other_side_too():
-    assert send_over(torch.ones(2, requires_grad=True)).requires_grad
-    assert send_over(torch.ones(2, requires_grad=True) * 2).is_leaf
-    assert not send_over(torch.ones(2)).requires_grad
+    assert pack_and_unpack(torch.ones(2, requires_grad=True)).requires_grad
+    assert pack_and_unpack(torch.ones(2, requires_grad=True) * 2).is_leaf
+    assert not pack_and_unpack(torch.ones(2)).requires_grad
 
 
 def test_a_tensor_sent_twice_is_one():
     tensor = torch.ones(3)
-    first, second = send_over((tensor, tensor))
+    first, second = pack_and_unpack((tensor, tensor))
     assert first is second
 
 
 @pytest.mark.parametrize("layer", [nn.Linear(3, 2), nn.Linear(3, 2, bias=False), nn.Conv2d(2, 4, (3, 5), stride=2)])
 def test_layers_come_with_settings_and_weights(layer):
-    got = send_over(layer)
+    got = pack_and_unpack(layer)
     assert type(got) is type(layer)
     assert str(got) == str(layer)
     assert {name: tensor.tolist() for name, tensor in got.state_dict().items()} == {
@@ -183,9 +183,9 @@ def test_a_subclass_of_a_layer_that_computes_alike_is_that_layer():
             return -super().forward(images)
 
     layer, images = Mine(2, 4, 3), torch.randn(1, 2, 9, 9)
-    assert type(send_over(layer)) is nn.Conv2d
-    assert torch.equal(send_over(layer)(images), layer(images))
-    assert not isinstance(send_over(Other(2, 4, 3)), nn.Conv2d)
+    assert type(pack_and_unpack(layer)) is nn.Conv2d
+    assert torch.equal(pack_and_unpack(layer)(images), layer(images))
+    assert not isinstance(pack_and_unpack(Other(2, 4, 3)), nn.Conv2d)
 
 
 class Model(nn.Module):
@@ -198,7 +198,7 @@ class Model(nn.Module):
 
 def test_a_model_comes_by_its_named_parameters():
     model = Model()
-    got = send_over(model)
+    got = pack_and_unpack(model)
     assert type(got).__name__ == "Model"
     assert isinstance(got.blocks[1], nn.Linear)
     assert list(got.state_dict()) == list(model.state_dict())
@@ -213,10 +213,12 @@ def test_a_model_has_no_impossible_names(name):
 
 def test_a_record_of_the_course_is_made_by_the_other_side():
     config = ViTConfig(image_size=(8, 4), patch_size=2)
-    made = send_over(config, ["ViTConfig"], as_record=lambda name, fields: {"ViTConfig": ViTConfig}[name](**fields))
+    made = pack_and_unpack(
+        config, ["ViTConfig"], as_record=lambda name, fields: {"ViTConfig": ViTConfig}[name](**fields)
+    )
     assert made == config
-    assert send_over(config, ["ViTConfig"]).text == "a ViTConfig"
-    assert send_over(config).text == repr(config)[:200]
+    assert pack_and_unpack(config, ["ViTConfig"]).text == "a ViTConfig"
+    assert pack_and_unpack(config).text == repr(config)[:200]
 
 
 def test_a_function_becomes_a_number_where_that_is_wanted():

@@ -76,11 +76,11 @@ X = torch.randn(3, 4)
 
 
 @pytest.fixture(scope="module")
-def called(sandbox):
+def call_with_withheld(sandbox):
     """Calls a function of the cell where what an exercise's rule names is withheld, or nothing is."""
     made = {}
 
-    def call(exercise, name):
+    def call_in_worker(exercise, name):
         withheld = RULES[exercise].withheld if exercise else ""
         if withheld not in made:
             for other in made.values():
@@ -90,30 +90,30 @@ def called(sandbox):
             assert not any(run.error for run in made[withheld].run([CellSource(0, CELL)]))
         return made[withheld].request("call", name=name, inputs=(X,))
 
-    yield call
+    yield call_in_worker
     for each in made.values():
         each.close()
 
 
 @pytest.mark.parametrize("name", [*dict.fromkeys(name for _, name in ROADS), "allowed"])
-def test_each_road_leads_there_where_nothing_is_withheld(called, name):
-    assert "raised" not in called("", name)
+def test_each_road_leads_there_where_nothing_is_withheld(call_with_withheld, name):
+    assert "raised" not in call_with_withheld("", name)
 
 
 @pytest.mark.parametrize(("exercise", "name"), ROADS)
-def test_what_is_withheld_is_refused_by_every_road(called, exercise, name):
-    raised = called(exercise, name)["raised"]
+def test_what_is_withheld_is_refused_by_every_road(call_with_withheld, exercise, name):
+    raised = call_with_withheld(exercise, name)["raised"]
     assert name == "scripted" or "which this exercise asks you to do without" in raised["words"], raised
 
 
 @pytest.mark.parametrize("exercise", ["layer_norm", "scaled_dot_product_attention", "EncoderBlock"])
-def test_everything_else_is_there(called, exercise):
-    assert "raised" not in called(exercise, "allowed")
+def test_everything_else_is_there(call_with_withheld, exercise):
+    assert "raised" not in call_with_withheld(exercise, "allowed")
 
 
 @pytest.mark.parametrize("name", ["fused", "of_heads", "flexible"])
-def test_attention_is_there_where_norms_are_written(called, name):
-    assert "raised" not in called("layer_norm", name)
+def test_attention_is_there_where_norms_are_written(call_with_withheld, name):
+    assert "raised" not in call_with_withheld("layer_norm", name)
 
 
 PYTHON = """
