@@ -16,7 +16,7 @@ from exercise_kit.engine.verdict import Failure
 from exercise_kit.quoting import quoted
 from exercise_kit.reasons import Reason
 from exercise_kit.worker import torch_internals
-from exercise_kit.worker.real_types import is_a, read_name
+from exercise_kit.worker.real_types import is_a, read_class_name
 
 _ORDINARY_DTYPES = (
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
@@ -75,9 +75,9 @@ def make_plain(value: Any, name: str, inputs: Iterable[object] = (), depth: int 
             value.close()  # or Python warns that nobody awaited it
         return value
     with torch_internals.Unseen():
-        if torch_internals.has_operators_of_its_own(value):
-            raise _fail_as_odd(name, f"a {read_name(type(value))}")
-        tensor = value if type(value) in (Tensor, nn.Parameter) else torch_internals.as_plain(value)
+        if torch_internals.has_torch_dispatch(value):
+            raise _fail_as_odd(name, f"a {read_class_name(type(value))}")
+        tensor = value if type(value) in (Tensor, nn.Parameter) else torch_internals.drop_subclass(value)
         if oddity := _describe_oddity(tensor, inputs):
             raise _fail_as_odd(name, oddity)
         return tensor
