@@ -23,7 +23,7 @@ from exercise_kit.progress_bar import progress_bar
 from exercise_kit.quoting import one_line
 from exercise_kit.report.terminal import broken_checks, overview, sheet
 from exercise_kit.sandbox.devices import DeviceError, list_missing_protections, resolve_device
-from exercise_kit.submission.find import find, find_apparent_class, stray_files, trees
+from exercise_kit.submission.find import describe_stray_files, find, find_apparent_class, find_submitted_folders
 from exercise_kit.submission.flags import SAME_FILE, flag_same_file
 from exercise_kit.submission.released import (
     CONFIG,
@@ -116,7 +116,7 @@ def _report(options: GradeOptions, done: Sequence[Done], out: Console, err: Cons
     results = _flag_same_files(done)
     _print_remarks(options, done, results, err)
     _warn_of_other_classes(options.paths, options.class_dir, err)
-    for stray in filter(None, map(stray_files, trees(options.paths))):
+    for stray in filter(None, map(describe_stray_files, find_submitted_folders(options.paths))):
         err.print(f"{stray}.", markup=False)
     if options.json != "-":
         out.print(sheet(results[0], min(out.width, 100)) if len(results) == 1 else overview(results), soft_wrap=False)

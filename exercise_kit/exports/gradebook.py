@@ -17,7 +17,12 @@ from nbgrader.api import Gradebook
 from exercise_kit.conventions import check_grade_id
 from exercise_kit.exports.grades import ExportError
 from exercise_kit.judge.result import ExerciseResult, Result
-from exercise_kit.nbgrader.gradebook import is_released, make_engine, read_address, refuse_new_gradebook
+from exercise_kit.nbgrader.gradebook import (
+    has_released_lesson,
+    make_engine,
+    read_gradebook_address,
+    refuse_new_gradebook,
+)
 from exercise_kit.nbgrader.roster import Student
 from exercise_kit.nbgrader.scores import CellScore, LessonScore, read_score
 from exercise_kit.points import in_digits, in_hundredths
@@ -70,9 +75,9 @@ def read_class(class_dir: Path, lessons: Collection[str] = (), students: Collect
         ExportError: there is no such lesson or student.
         GradebookError: the gradebook cannot be used.
     """
-    address = read_address(class_dir)
+    address = read_gradebook_address(class_dir)
     make_engine(address)
-    with refuse_new_gradebook(is_released(class_dir)), Gradebook(address) as gradebook:
+    with refuse_new_gradebook(has_released_lesson(class_dir)), Gradebook(address) as gradebook:
         known = {each.name for each in gradebook.assignments}, {each.id for each in gradebook.students}
         for wanted, names, what in zip((lessons, students), known, ("lesson", "student"), strict=True):
             if missing := sorted(set(wanted) - names):

@@ -100,15 +100,15 @@ def read_gradebook(class_dir: Path, lesson: str | None = None) -> ManualGrading 
 
     from exercise_kit.nbgrader.gradebook import (
         GradebookError,
-        find_file,
+        find_gradebook_file,
         make_engine,
-        read_address,
+        read_gradebook_address,
         refuse_new_gradebook,
     )
 
     try:
-        address = read_address(class_dir)
-        file = find_file(address)
+        address = read_gradebook_address(class_dir)
+        file = find_gradebook_file(address)
         if file is not None and not file.exists():
             return None
         with refuse_new_gradebook(), make_engine(address).connect() as book:

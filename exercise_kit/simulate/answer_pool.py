@@ -16,7 +16,7 @@ from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer, make_c
 from exercise_kit.simulate.cells import write_cell
 from exercise_kit.simulate.modules import NoSource
 from exercise_kit.simulate.scopes import restyle, with_own
-from exercise_kit.submission.copied_reference import copied_words
+from exercise_kit.submission.copied_reference import describe_copy
 from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS
 from exercise_kit.submission.possible_bypass import find_possible_bypass
 from exercise_kit.submission.released import ReleasedLesson
@@ -147,7 +147,7 @@ class AnswerPool:
         name, objects, source = answer.exercise, self.exercise.objects, answer.source or ""
         cells = CellSource(0, "import torch\nfrom torch import nn"), CellSource(1, source)
         found = {
-            COPIED: copied_words(name, objects, source, self.lesson.released),
+            COPIED: describe_copy(name, objects, source, self.lesson.released),
             POSSIBLE_BYPASS: find_possible_bypass(name, objects, cells),
         }
         flags = [flag for flag in answer.flags if flag not in found]

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from exercise_kit.batch.locations import provide_secret
-from exercise_kit.nbgrader.class_folder import move_into_place, new_class, refuse_in_use
+from exercise_kit.nbgrader.class_folder import move_into_place, new_class, refuse_used_folder
 from exercise_kit.simulate.ground_truth import Oracle
 from exercise_kit.simulate.modules import load_right_variants
 from exercise_kit.simulate.profiles import draw_names, draw_profiles
@@ -144,7 +144,7 @@ def simulate(
         raise SimulationError(f"a class of {students} students has nobody in it; give --students 1 or more")
     wanted = choose_lessons(root, lessons)
     directory = directory.resolve()
-    refuse_in_use(directory)
+    refuse_used_folder(directory)
     draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
     try:
         new_class(draft, root)

@@ -143,7 +143,7 @@ class SimulatedLesson:
         self.points = {each.name: each.points for each in self._released.exercises}
         self._due = _FIRST_DUE + timedelta(weeks=week)
         marks = (cell["metadata"].get("nbgrader", {}) for cell in self._notebook["cells"])
-        question_marks = self._released.by_name("question")
+        question_marks = self._released.find_cells_by_role("question")
         self.questions = {
             each["grade_id"]: each.get("points", 0) for each in marks if each.get("grade_id") in question_marks
         }

@@ -21,7 +21,7 @@ from exercise_kit.engine.verdict import Cause, CheckResult, Part, Report, Verdic
 from exercise_kit.exports import classroom50, gradescope
 from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import ExerciseResult, Result
-from exercise_kit.nbgrader.nbgrader_judge import as_output
+from exercise_kit.nbgrader.nbgrader_judge import make_check_output
 from exercise_kit.reasons import Reason
 from exercise_kit.report.terminal import sheet
 
@@ -59,7 +59,7 @@ def in_classroom50() -> str:
         pytest.param(lambda: render_text(Report("patchify", CHECKS)), id="check"),
         pytest.param(lambda: render_html(Report("patchify", CHECKS)), id="notebook"),
         pytest.param(on_a_sheet, id="grade"),
-        pytest.param(lambda: str(as_output(make_graded(), 4.0)["data"]["text/html"]), id="nbgrader"),
+        pytest.param(lambda: str(make_check_output(make_graded(), 4.0)["data"]["text/html"]), id="nbgrader"),
         pytest.param(lambda: str(json.loads(gradescope.write([result()]))["tests"][0]["output"]), id="gradescope"),
         pytest.param(in_classroom50, id="classroom50"),
     ],
