@@ -44,7 +44,9 @@ def put_together(source: Path, only: Collection[str] = ()) -> None:
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(HERE, source, ignore=shutil.ignore_patterns("*.py", "*.txt", "__pycache__"))
     for path in HERE.rglob("*.md"):
-        text = _with_links(path).replace("COLAB-OF-LESSON-00", read_addresses(ROOT).colab("notebooks/00_start.ipynb"))
+        text = _with_links(path).replace(
+            "COLAB-OF-LESSON-00", read_addresses(ROOT).make_colab_address("notebooks/00_start.ipynb")
+        )
         text = text.replace("MINUTES-OF-LESSON-00", str(_minutes("00_start")))
         (source / path.relative_to(HERE)).write_text(text, encoding="utf-8")
     for home, place in _PLACES.items():

@@ -52,7 +52,7 @@ class ClassGrades:
         found: dict[str, list[Result]] = {}
         for each in self.results:
             found.setdefault(each.student or "", []).append(each)
-        return [_add_up(several, sum(worth.values())) for several in found.values()]
+        return [_sum_results(several, sum(worth.values())) for several in found.values()]
 
     @property
     def remarks(self) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _make_exercise(cell: CellScore, score: LessonScore) -> ExerciseResult:
     return ExerciseResult(name, cell.score or 0.0, cell.worth, mistake, reason=reason, comment=cell.comment)
 
 
-def _add_up(results: Sequence[Result], worth: float) -> Result:
+def _sum_results(results: Sequence[Result], worth: float) -> Result:
     """The sum; what one of them lacks, all of it lacks."""
     failed = next((each for each in results if each.status != "graded"), None)
     if failed:
@@ -167,7 +167,7 @@ def _list_points(scores: Sequence[LessonScore]) -> Iterator[str | float]:
     yield in_hundredths(sum(each.not_graded for each in scores))
 
 
-def as_csv(table: Table) -> bytes:
+def render_csv(table: Table) -> bytes:
     """For programs: UTF-8 without a mark before it, commas, and a point in numbers."""
     text = io.StringIO()
     lines = ([each if isinstance(each, str) else in_digits(each) for each in row] for row in table)
@@ -175,7 +175,7 @@ def as_csv(table: Table) -> bytes:
     return text.getvalue().encode()
 
 
-def as_xlsx(table: Table) -> bytes:
+def render_xlsx(table: Table) -> bytes:
     """For spreadsheets, which show a number as their reader's country writes it.
 
     Raises:

@@ -69,7 +69,8 @@ class Judge(AbstractContextManager["Judge"]):
 
         Args:
             submission: what was handed in.
-            key: of the submission, as :meth:`Submission.derive_key` makes it of a secret that is elsewhere; None: it is here.
+            key: of the submission, as :meth:`Submission.derive_key` makes it of a secret that is elsewhere; None: it is
+                here.
         """
         began = time.perf_counter()
         view = self._views.get((submission.lesson or "")[:2])

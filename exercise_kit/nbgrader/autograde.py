@@ -41,7 +41,7 @@ from exercise_kit.nbgrader.typed_points import install_points
 from exercise_kit.nbgrader.validate import install_validate
 from exercise_kit.progress_bar import SECONDS, Count
 from exercise_kit.quoting import one_line
-from exercise_kit.report.terminal import remarks, score_of
+from exercise_kit.report.terminal import describe_remarks, format_score
 from exercise_kit.submission.find import FoundFile, describe_stray_files, find, find_out_of_place
 from exercise_kit.submission.flags import SAME_FILE
 from exercise_kit.submission.released import Lessons, ReleasedError, remember_class
@@ -141,8 +141,8 @@ class JudgedAutograde(Autograde):
         result = resources["nbgrader"].get(RESULT)
         if isinstance(result, Result):
             student = str(resources["nbgrader"]["student"])
-            points = score_of(result) if result.status == "graded" else NOT_GRADED
-            said = "; ".join(filter(None, [self._again.get(student), remarks(result)]))
+            points = format_score(result) if result.status == "graded" else NOT_GRADED
+            said = "; ".join(filter(None, [self._again.get(student), describe_remarks(result)]))
             self._rows[student] = Row(student, points, said, result.waits_for)
 
     def _convert_all(self, lesson: str) -> list[str]:

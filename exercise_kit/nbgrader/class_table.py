@@ -13,7 +13,7 @@ from rich.text import Text
 
 from exercise_kit.nbgrader.export import describe_points_to_review
 from exercise_kit.quoting import one_line
-from exercise_kit.report.terminal import advice, waits
+from exercise_kit.report.terminal import advise_on_waits, describe_waits
 
 COLUMNS = 120
 NOT_GRADED = "not graded"
@@ -42,8 +42,8 @@ def render_class_table(rows: Iterable[Row]) -> str:
     out = StringIO()
     Console(file=out, width=COLUMNS).print(table)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
-    counted = [*(f"{n} {what}" for what, n in counts.items()), *waits(waiting)]
-    return "\n".join(["the class in one table", *lines, one_line(", ".join(counted)), *advice(waiting)])
+    counted = [*(f"{n} {what}" for what, n in counts.items()), *describe_waits(waiting)]
+    return "\n".join(["the class in one table", *lines, one_line(", ".join(counted)), *advise_on_waits(waiting)])
 
 
 def describe_manual_grading(written: Iterable[str], again: Iterable[str]) -> str:

@@ -68,7 +68,8 @@ def describe_copy(exercise: str, objects: Iterable[str], answer: str, lesson: Re
         return None
     return "; ".join(
         f"{each.name} has the {len(each.statements)} statements of the course's own code in their order, "
-        f"{len(_list_unshown_statements(each, shown))} of which the lesson does not show; names and layout were not compared"
+        f"{len(_list_unshown_statements(each, shown))} "
+        f"of which the lesson does not show; names and layout were not compared"
         for each in written
     )
 

@@ -84,7 +84,7 @@ def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, poo
     for wrong in [] if EXERCISES[exercise].file else choose_mistakes(EXERCISES[exercise]):
         answer = pool.answer_with_mistake(wrong)
         if answer is None:
-            assert (exercise, wrong.name) in NO_CELL, pool.left_out()[wrong.name]
+            assert (exercise, wrong.name) in NO_CELL, pool.explain_left_out()[wrong.name]
             continue
         expect_the_same(exercise, answer.source, wrong.objects)
         assert "exercise_kit.engine" not in answer.source
@@ -96,7 +96,7 @@ def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, poo
 def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, pool):
     pairs = [] if EXERCISES[exercise].file else list(pairs_of(EXERCISES[exercise]))
     for pair in random.Random(exercise).sample(pairs, min(PAIRS, len(pairs))):
-        made = pool.cell(pair)
+        made = pool.write_mistake_cell(pair)
         if (exercise, pair.first.name) not in NO_CELL and (exercise, pair.second.name) not in NO_CELL:
             expect_the_same(exercise, made, pair.objects)
 
@@ -106,7 +106,7 @@ def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, pool):
 def test_right_answers_in_cells_are_right(exercise, pool):
     """The model answer in other words, and a variant, each with its own copy of what it takes from other cells."""
     for answer in pool.right[1:3]:
-        source = pool.alone(answer).source
+        source = pool.make_self_contained(answer).source
         outcomes = outcomes_of(exercise, of_cell(exercise, IMPORTS + source), KEYS[0])
         assert all(each.result.verdict == "pass" for each in outcomes), f"{source}\n{summary(outcomes)}"
         assert ".variants" not in source

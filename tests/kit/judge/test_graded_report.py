@@ -23,7 +23,7 @@ from exercise_kit.judge.graded_report import graded_report
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.nbgrader.nbgrader_judge import make_check_output
 from exercise_kit.reasons import Reason
-from exercise_kit.report.terminal import sheet
+from exercise_kit.report.terminal import render_submission
 
 CLAIM, OTHER, HOLDS = "Tokens follow the image.", "Patches come back.", "Bad sizes raise."
 VERDICTS = {CLAIM: Verdict.FAIL, OTHER: Verdict.UNDECIDED, HOLDS: Verdict.PASS}
@@ -42,7 +42,7 @@ def result() -> Result:
 
 def on_a_sheet() -> str:
     console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(sheet(result()))
+    console.print(render_submission(result()))
     return console.export_text()
 
 

@@ -11,7 +11,7 @@ from exercise_kit.reasons import Reason
 from exercise_kit.report.answers import Lost, split_lost_points
 from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedWork
 from exercise_kit.report.manual_grading import ManualGrading, Question
-from exercise_kit.report.page import format_count, format_percent, format_points, write_sentences
+from exercise_kit.report.page import format_count, format_percent, format_points, summarize_class
 from exercise_kit.report.tally import count_class, find_known_mistakes
 from tests.answers import known_mistake
 from tests.kit.report.conftest import LESSON, exercise, make_failed, make_passed
@@ -178,22 +178,22 @@ def test_an_exercise_of_an_older_release_is_left_out():
 def test_equals_are_equally_hard(shares, said):
     points = {"patchify": 8.0, "unpatchify": 8.0, "fix_patchify": 8.0}
     results = tuple(exercise(name, make_passed(), score=8.0 * each) for name, each in zip(points, shares, strict=True))
-    (_, how_well, _) = write_sentences(count_class(work(results, points=points)))
+    (_, how_well, _) = summarize_class(count_class(work(results, points=points)))
     assert said in how_well
 
 
 def test_three_sentences():
     wrong = exercise("patchify", make_failed(misconception="column order"), score=2.0)
-    facts = write_sentences(count_class(work((wrong,), (exercise("patchify", make_passed(), score=8.0),))))
+    facts = summarize_class(count_class(work((wrong,), (exercise("patchify", make_passed(), score=8.0),))))
     assert facts == [
         "2 students handed in 2 notebooks for 1 lesson; all are graded.",
         "Half of the graded notebooks earn 62\u00a0% of their points or more.",
         "Of the mistakes that have a name, “column order” cost the class most: 1 student and 6 points; "
         "all answers are written.",
     ]
-    assert write_sentences(count_class(ClassWork("vision", (), ()))) == ["Nobody has handed in anything yet."]
+    assert summarize_class(count_class(ClassWork("vision", (), ()))) == ["Nobody has handed in anything yet."]
     waiting = SubmittedWork(Path("p"), "s", LESSON, State.WAITING)
-    assert write_sentences(count_class(ClassWork("vision", (waiting,), ()))) == [
+    assert summarize_class(count_class(ClassWork("vision", (waiting,), ()))) == [
         "1 student handed in 1 notebook: 0 are graded, 1 is not graded yet."
     ]
 
@@ -205,7 +205,7 @@ def test_the_first_sentence_says_what_waits_for_a_person():
 
     def first(found, waiting, again=0):
         book = ManualGrading((Question(LESSON, "question-1", 3, waiting, again),))
-        return write_sentences(count_class(replace(found, manual_grading=book)))[0]
+        return summarize_class(count_class(replace(found, manual_grading=book)))[0]
 
     assert first(done, 0).endswith("; all are graded.")
     assert first(done, 1).endswith("; all code is graded, and 1 written answer waits for a grade by hand.")
