@@ -27,7 +27,7 @@ from exercise_kit.authoring.build import build
 from exercise_kit.engine.rendering import render_text
 from exercise_kit.judge.graded_report import make_graded_report
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.demo_class import Graded, read_model_answers, rehearse
+from exercise_kit.nbgrader.demo_class import Graded, grade_demo_class, read_model_answers
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, ImageDataset, shapes, train_validation_split
 from vit_course.plots import plot_history, show_attention
@@ -210,7 +210,9 @@ def run_demo(out: Path, root: Path, console: Console) -> None:
     _print_headline(console, 2, f"Make a class of four and grade {LESSON} with nbgrader", "half a minute to three")
     class_dir = new_class(out / "class", root).path
     with console.status("nbgrader") as status:
-        graded = rehearse(class_dir, LESSON, make_students, lambda words: _show_progress(console, status, words))
+        graded = grade_demo_class(
+            class_dir, LESSON, make_students, lambda words: _show_progress(console, status, words)
+        )
     console.print(_make_points_table(graded))
 
     _print_headline(console, 3, "What each student reads")

@@ -45,7 +45,7 @@ def write_site_sources(source: Path, only: Collection[str] = ()) -> None:
     shutil.copytree(HERE, source, ignore=shutil.ignore_patterns("*.py", "*.txt", "__pycache__"))
     for path in HERE.rglob("*.md"):
         text = _rewrite_links(path).replace(
-            "COLAB-OF-LESSON-00", read_addresses(ROOT).colab("notebooks/00_start.ipynb")
+            "COLAB-OF-LESSON-00", read_addresses(ROOT).make_colab_address("notebooks/00_start.ipynb")
         )
         text = text.replace("MINUTES-OF-LESSON-00", str(_read_lesson_minutes("00_start")))
         (source / path.relative_to(HERE)).write_text(text, encoding="utf-8")

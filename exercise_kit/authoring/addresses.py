@@ -24,7 +24,7 @@ class Addresses:
     repository: str
     site: str = ""
 
-    def colab(self, path: str) -> str:
+    def make_colab_address(self, path: str) -> str:
         """The address that opens a notebook of the repository on Colab."""
         return f"{_COLAB}/{'/'.join(self.repository.split('/')[-2:])}/blob/main/{path}"
 
@@ -45,7 +45,7 @@ def read_addresses(root: Path) -> Addresses:
         raise AuthoringError([Problem(_PROJECT, message)]) from error
 
 
-def with_site(lesson: Lesson, addresses: Addresses) -> Lesson:
+def fill_in_site_address(lesson: Lesson, addresses: Addresses) -> Lesson:
     """A lesson whose links to the site, written as ``](/notes/lora.html)``, have its address."""
     cells = (replace(each, source=each.source.replace("](/", f"]({addresses.site}")) for each in lesson.cells)
     return replace(lesson, cells=tuple(cells))

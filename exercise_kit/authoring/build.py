@@ -16,15 +16,15 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from exercise_kit.authoring.addresses import read_addresses, with_site
+from exercise_kit.authoring.addresses import fill_in_site_address, read_addresses
 from exercise_kit.authoring.lesson import AuthoringError, Lesson, Problem, Role, read_lesson
 from exercise_kit.authoring.lint import find_problems
-from exercise_kit.authoring.minutes import Minutes, estimate_minutes, is_there
+from exercise_kit.authoring.minutes import Minutes, estimate_minutes, has_task
 from exercise_kit.authoring.notebook import build_solution_notebook, build_student_notebook, write_notebook_bytes
 from exercise_kit.authoring.quoted import differ_in_counts_alone, fill_pages
 from exercise_kit.authoring.route import LessonRoute, find_route_problems, read_route
-from exercise_kit.authoring.route_text import make_hours_table, make_lessons_table, with_route
-from exercise_kit.authoring.way_on import list_lent_names, with_way_on
+from exercise_kit.authoring.route_text import add_route, make_hours_table, make_lessons_table
+from exercise_kit.authoring.way_on import add_borrowing_hints, list_borrowable_names
 from exercise_kit.conventions import STUBS
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
@@ -103,7 +103,9 @@ def build_files(root: Path, pages: bool = True) -> dict[Path, bytes]:
         AuthoringError: as for `build`.
     """
     addresses = read_addresses(root)
-    lessons = [with_site(read_lesson(root, path), addresses) for path in sorted((root / SOURCES).glob("*.py"))]
+    lessons = [
+        fill_in_site_address(read_lesson(root, path), addresses) for path in sorted((root / SOURCES).glob("*.py"))
+    ]
     if not lessons:
         raise AuthoringError([Problem(SOURCES, "no lesson here; a lesson is a file solutions/NN_topic.py")])
     routes = read_route(root)
@@ -111,27 +113,27 @@ def build_files(root: Path, pages: bool = True) -> dict[Path, bytes]:
     problems += [
         each for lesson in lessons if lesson.name in routes for each in find_route_problems(lesson, routes[lesson.name])
     ]
-    if problems := problems + _find_shared_names(lessons):
+    if problems := problems + _find_duplicate_exercises(lessons):
         raise AuthoringError(problems)
     minutes = {each.name: estimate_minutes(each, routes[each.name]) for each in lessons if each.name in routes}
     files: dict[Path, bytes] = {}
     stubs: dict[str, str] = {}
-    lent = list_lent_names(root)
+    lent = list_borrowable_names(root)
     for lesson in lessons:
-        lesson = with_way_on(lesson, lent)
+        lesson = add_borrowing_hints(lesson, lent)
         if route := routes.get(lesson.name):
-            lesson = with_route(lesson, route, minutes[lesson.name])
+            lesson = add_route(lesson, route, minutes[lesson.name])
         solution = build_solution_notebook(lesson, root, addresses)
         student = build_student_notebook(solution)
         stubs |= _list_stubs(lesson, student)
         files[SOURCES / f"{lesson.name}.ipynb"] = write_notebook_bytes(solution)
         files[STUDENT_FOLDER / f"{lesson.name}.ipynb"] = write_notebook_bytes(student)
     if (root / read_package_name() / OUTLINE.parent).is_dir():
-        facts = {each.name: _list_facts(each, routes.get(each.name), minutes.get(each.name)) for each in lessons}
-        files[read_package_name() / OUTLINE] = _as_json(facts)
-        files[read_package_name() / STUBS_FILE] = _as_json(stubs)
+        facts = {each.name: _describe_lesson(each, routes.get(each.name), minutes.get(each.name)) for each in lessons}
+        files[read_package_name() / OUTLINE] = _encode_json(facts)
+        files[read_package_name() / STUBS_FILE] = _encode_json(stubs)
         if addresses.site:
-            files[read_package_name() / ADDRESSES] = _as_json(asdict(addresses))
+            files[read_package_name() / ADDRESSES] = _encode_json(asdict(addresses))
     return files | (fill_pages(root, _collect_quotes(routes, minutes), addresses) if pages else {})
 
 
@@ -151,12 +153,12 @@ def _collect_quotes(
     return ChainMap(of_build, dict(course().quoted))
 
 
-def _find_shared_names(lessons: list[Lesson]) -> list[Problem]:
+def _find_duplicate_exercises(lessons: list[Lesson]) -> list[Problem]:
     """Exercises of the same name in two lessons: `check` knows an exercise by its name alone."""
     lesson_of: dict[str, Lesson] = {}
     problems = []
     for lesson in lessons:
-        for cell in lesson.of_role(Role.EXERCISE):
+        for cell in lesson.list_cells_of_role(Role.EXERCISE):
             first = lesson_of.setdefault(cell.name, lesson)
             if first is not lesson:
                 message = f"exercise {cell.name!r} is also in {first.path}; rename one"
@@ -168,7 +170,7 @@ def _list_stubs(lesson: Lesson, student: NotebookNode) -> dict[str, str]:
     """The empty cells of a lesson's exercises, by name."""
     sources = {cell.metadata.get("nbgrader", {}).get("grade_id"): cell.source for cell in student.cells}
     problems = []
-    for cell in lesson.of_role(Role.EXERCISE):
+    for cell in lesson.list_cells_of_role(Role.EXERCISE):
         try:
             ast.parse(sources[cell.name])
         except SyntaxError as error:
@@ -176,26 +178,26 @@ def _list_stubs(lesson: Lesson, student: NotebookNode) -> dict[str, str]:
             problems.append(lesson.problem(message, cell))
     if problems:
         raise AuthoringError(problems)
-    return {cell.name: sources[cell.name] for cell in lesson.of_role(Role.EXERCISE)}
+    return {cell.name: sources[cell.name] for cell in lesson.list_cells_of_role(Role.EXERCISE)}
 
 
-def _as_json(value: object) -> bytes:
+def _encode_json(value: object) -> bytes:
     return f"{json.dumps(value, indent=1, ensure_ascii=False)}\n".encode()
 
 
-def _list_facts(lesson: Lesson, route: LessonRoute | None, minutes: Minutes | None) -> dict[str, object]:
+def _describe_lesson(lesson: Lesson, route: LessonRoute | None, minutes: Minutes | None) -> dict[str, object]:
     """Return what the outline says of a lesson; of one without a route the minutes are those of its own table."""
     first = lesson.cells[0].source
     title = first.partition("\n")[0].lstrip("# ")
     facts: dict[str, object] = {
         "title": re.sub(r"^\d\d\s*·\s*", "", title),
         "minutes": minutes.total if minutes else _add_up_minutes(first),
-        "points": {cell.name: cell.points for cell in lesson.of_role(Role.CHECK)},
-        "questions": {cell.name: cell.points for cell in lesson.of_role(Role.QUESTION)},
+        "points": {cell.name: cell.points for cell in lesson.list_cells_of_role(Role.CHECK)},
+        "questions": {cell.name: cell.points for cell in lesson.list_cells_of_role(Role.QUESTION)},
     }
     if route is None or minutes is None:
         return facts
-    tasks = {name: task for name, task in route.tasks.items() if is_there(lesson, name)}
+    tasks = {name: task for name, task in route.tasks.items() if has_task(lesson, name)}
     facts |= {"core": route.core, "core_minutes": minutes.core}
     return facts | {"tasks": {name: asdict(task) for name, task in tasks.items()}}
 

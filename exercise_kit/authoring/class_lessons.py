@@ -94,7 +94,7 @@ def _is_positive_number(value: Any) -> bool:
 
 
 @contextmanager
-def class_root(class_dir: Path, root: Path) -> Iterator[Path]:
+def build_class_root(class_dir: Path, root: Path) -> Iterator[Path]:
     """A folder like a clone of the course, with the lessons, notebooks and hidden checks as a class has them.
 
     Args:
@@ -106,12 +106,12 @@ def class_root(class_dir: Path, root: Path) -> Iterator[Path]:
     """
     lessons = read_sources(class_dir, root)
     changed = {name: text for name, text in lessons.items() if text != _read_text(root / SOURCES / f"{name}.py")}
-    problems = [*_find_unknown(lessons), *_find_file_problems(class_dir)]
+    problems = [*_find_exercise_problems(lessons), *_find_file_problems(class_dir)]
     with tempfile.TemporaryDirectory(prefix="vit-course-class-") as temporary:
         merged = Path(temporary)
         for name, text in changed.items():
             write_and_make_folder(merged / SOURCES / f"{name}.py", text.encode())
-        _put_figures(merged, class_dir, root)
+        _link_figures(merged, class_dir, root)
         shutil.copyfile(root / "pyproject.toml", merged / "pyproject.toml")
         (merged / read_package_name() / OUTLINE.parent).mkdir(parents=True)
         if (route := read_content(root / read_package_name() / ROUTE)) is not None:
@@ -119,10 +119,10 @@ def class_root(class_dir: Path, root: Path) -> Iterator[Path]:
         try:
             built = build_files(merged) if changed else {}
         except AuthoringError as error:
-            problems += [_as_the_class_has_it(each, class_dir) for each in error.problems]
+            problems += [_point_to_class_file(each, class_dir) for each in error.problems]
         if problems:
             raise AuthoringError(problems)
-        _fill(merged, class_dir, root, built, lessons)
+        _fill_class_root(merged, class_dir, root, built, lessons)
         yield merged
 
 
@@ -208,7 +208,7 @@ def _reorder_sections(text: str, names: Sequence[str]) -> tuple[str, str]:
     return head + "".join(cell for at, each in enumerate(sections) for cell in moved.get(at, each)), ""
 
 
-def _find_unknown(lessons: Mapping[str, str]) -> Iterator[Problem]:
+def _find_exercise_problems(lessons: Mapping[str, str]) -> Iterator[Problem]:
     """Checks of exercises that there are not, and exercises that two lessons ask for."""
     places: dict[str, str] = {}
     for lesson, text in lessons.items():
@@ -243,13 +243,13 @@ def _find_file_problems(class_dir: Path) -> Iterator[Problem]:
             yield Problem(where, f"its lesson is {exercise.lesson!r}, and {LESSONS}/{lessons[name]}.py asks for it")
 
 
-def _as_the_class_has_it(problem: Problem, class_dir: Path) -> Problem:
+def _point_to_class_file(problem: Problem, class_dir: Path) -> Problem:
     own = class_dir / LESSONS / problem.path.name
     place = Path(LESSONS, problem.path.name) if own.is_file() else Path(SETTINGS)
     return replace(problem, path=place)
 
 
-def _put_figures(merged: Path, class_dir: Path, root: Path) -> None:
+def _link_figures(merged: Path, class_dir: Path, root: Path) -> None:
     """Links to the figures of the course, and to those of the class beside its lessons."""
     (merged / "figures").mkdir()
     for folder in (class_dir / "figures", root / "figures"):
@@ -258,7 +258,9 @@ def _put_figures(merged: Path, class_dir: Path, root: Path) -> None:
                 (merged / "figures" / path.name).symlink_to(path.resolve())
 
 
-def _fill(merged: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes], lessons: Mapping[str, str]) -> None:
+def _fill_class_root(
+    merged: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes], lessons: Mapping[str, str]
+) -> None:
     for path, content in built.items():
         write_and_make_folder(merged / path, content)
     for folder in (SOURCES, STUDENT_FOLDER):
@@ -275,12 +277,12 @@ def _fill(merged: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes]
         write_and_make_folder(merged / OF_CLASS / SETTINGS, (class_dir / SETTINGS).read_bytes())
     digests = {path.stem: _digest_content(content) for path, content in built.items() if path.parent == SOURCES}
     digests |= dict.fromkeys(sorted(_find_source_files(class_dir, root).keys() - lessons.keys()), "")
-    write_and_make_folder(merged / OF_CLASS / LESSONS / _BUILT, _as_json(digests))
+    write_and_make_folder(merged / OF_CLASS / LESSONS / _BUILT, _encode_json(digests))
     for table in (OUTLINE, STUBS_FILE):
         path = read_package_name() / table
         facts = [json.loads(each) for each in (read_content(root / path), built.get(path)) if each]
         whole = {name: each for one in facts for name, each in one.items() if table == STUBS_FILE or name in lessons}
-        write_and_make_folder(merged / path, _as_json({name: whole[name] for name in sorted(whole)}))
+        write_and_make_folder(merged / path, _encode_json({name: whole[name] for name in sorted(whole)}))
 
 
 def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport:
@@ -294,9 +296,10 @@ def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport
         check: write nothing, only list what is stale.
 
     Raises:
-        AuthoringError: as for :func:`class_root`; or somebody has changed a notebook that would be replaced or removed.
+        AuthoringError: as for :func:`build_class_root`; or somebody has changed a notebook that would be replaced or
+            removed.
     """
-    with class_root(class_dir, root) as merged:
+    with build_class_root(class_dir, root) as merged:
         ours = json.loads((merged / OF_CLASS / LESSONS / _BUILT).read_bytes())
         before = json.loads(read_content(class_dir / LESSONS / _BUILT) or b"{}")
         wanted: dict[Path, bytes | None] = {}
@@ -312,7 +315,7 @@ def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport
         for path in stale:
             _put_or_remove(class_dir / path, wanted[path])
         if ours != before:
-            write_and_make_folder(class_dir / LESSONS / _BUILT, _as_json(ours))
+            write_and_make_folder(class_dir / LESSONS / _BUILT, _encode_json(ours))
         removed = tuple(path for path in stale if wanted[path] is None)
         written = tuple(path for path in stale if path not in removed)
         return BuildReport(written=written, unchanged=unchanged, removed=removed)
@@ -339,7 +342,7 @@ def _refuse_changed(stale: Sequence[Path], class_dir: Path, root: Path, before: 
         raise AuthoringError(problems)
 
 
-def add_package(merged: Path, root: Path, paths: Sequence[Path]) -> None:
+def add_packages(merged: Path, root: Path, paths: Sequence[Path]) -> None:
     """Put the course's packages into a class's root, and the class's exercises into the course's, for a wheel.
 
     The version of the wheel names them, so that pip replaces the wheel of another release by this one. The skeletons of
@@ -386,5 +389,5 @@ def _digest_content(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _as_json(value: object) -> bytes:
+def _encode_json(value: object) -> bytes:
     return json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n"

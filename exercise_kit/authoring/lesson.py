@@ -117,7 +117,7 @@ class Lesson:
         """The lesson's name, which is also its nbgrader assignment's."""
         return self.path.stem
 
-    def of_role(self, role: Role) -> list[Cell]:
+    def list_cells_of_role(self, role: Role) -> list[Cell]:
         """The cells that have this role, in order."""
         return [cell for cell in self.cells if cell.role is role]
 

@@ -52,7 +52,7 @@ def estimate_minutes(lesson: Lesson, route: LessonRoute) -> Minutes:
     """The estimate for a lesson; of one outside the core, the core's share is 0."""
     sections = list(_split_into_sections(lesson))
     kept = [cells for cells in sections if not _may_be_skipped(cells, route)]
-    tasks = [task for name, task in route.tasks.items() if is_there(lesson, name)]
+    tasks = [task for name, task in route.tasks.items() if has_task(lesson, name)]
     return Minutes(
         round(sum(map(_estimate_reading, sections))),
         round(sum(map(_estimate_reading, kept))) if route.core else 0,
@@ -69,9 +69,11 @@ def count_visible_words(source: str) -> int:
     return sum(bool(_WORD.search(each)) for each in text.split())
 
 
-def is_there(lesson: Lesson, name: str) -> bool:
+def has_task(lesson: Lesson, name: str) -> bool:
     """Say whether a lesson has a task; a class may have left an exercise or a question out."""
-    named = {cell.name for role in (Role.EXERCISE, Role.CHECK, Role.QUESTION) for cell in lesson.of_role(role)}
+    named = {
+        cell.name for role in (Role.EXERCISE, Role.CHECK, Role.QUESTION) for cell in lesson.list_cells_of_role(role)
+    }
     return name in named or " " in name
 
 

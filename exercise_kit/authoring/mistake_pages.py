@@ -90,13 +90,13 @@ def _render_training_effect(effect: TrainingEffect) -> str:
 def _draw_bars(trained: Trained, accuracy: float, right: float) -> str:
     """Two bars as HTML, with their text inside; the link tells what was trained."""
 
-    def row(label: str, share: float, kind: str) -> str:
+    def draw_bar(label: str, share: float, kind: str) -> str:
         return (
             f'<div class="bar-row"><span>{label}</span><span class="bar" aria-hidden="true">'
             f'<span class="bar-{kind}" style="width:{share:.1%}"></span></span><strong>{share:.1%}</strong></div>'
         )
 
-    rows = row("with this mistake", accuracy, "wrong") + row("the right model", right, "right")
+    rows = draw_bar("with this mistake", accuracy, "wrong") + draw_bar("the right model", right, "right")
     return (
         f'```{{raw}} html\n<div class="bars">{rows}</div>\n```\n\n'
         f"Accuracy on {trained.test_data} of {trained.model}, trained with it and without it "
@@ -115,7 +115,7 @@ def _describe_count(exercise: Exercise) -> str:
 
 
 def _render_exercise(exercise: Exercise) -> str:
-    entries = [_render_entry(wrong) for wrong in sorted(exercise.misconceptions, key=_by_name)]
+    entries = [_render_entry(wrong) for wrong in sorted(exercise.misconceptions, key=_read_name)]
     about = (
         f"{_count_mistakes(exercise)} in {exercise.name}, each with its symptom in training and a question. PyTorch."
     )
@@ -133,7 +133,7 @@ def _render_symptom(kind: InTraining, meaning: str, exercises: Iterable[Exercise
         found = [wrong for wrong in exercise.misconceptions if wrong.effect.kind == kind]
         if found:
             lines.append(f"## `{exercise.name}`\n")
-            lines += [_render_entry(wrong) for wrong in sorted(found, key=_by_name)] + [""]
+            lines += [_render_entry(wrong) for wrong in sorted(found, key=_read_name)] + [""]
     return "\n".join(lines)
 
 
@@ -178,7 +178,7 @@ def _capitalize(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _by_name(wrong: Misconception) -> str:
+def _read_name(wrong: Misconception) -> str:
     return wrong.name
 
 
@@ -208,7 +208,7 @@ def list_redirects(published: str) -> dict[str, str]:
         for exercise in iterate_exercises_with_own_mistakes()
         for each in exercise.misconceptions
     }
-    lines = dict(_read_published(published))
+    lines = dict(_parse_published(published))
     if lost := sorted(name for name, target in lines.items() if not target and name not in there):
         raise PagesError(
             "these pages were published, and their mistakes are gone or have another name. Write behind each where it "
@@ -222,10 +222,10 @@ def list_redirects(published: str) -> dict[str, str]:
     return moved
 
 
-def with_new(published: str) -> str:
+def add_new_pages(published: str) -> str:
     """The list of published pages with those of all mistakes that are not yet in it; its comments stay on top."""
     lines = published.splitlines()
-    known = dict(_read_published(published))
+    known = dict(_parse_published(published))
     there = (
         each.page.removeprefix("mistakes/")
         for exercise in iterate_exercises_with_own_mistakes()
@@ -236,7 +236,7 @@ def with_new(published: str) -> str:
     return "\n".join([*comments, *sorted({*entries, *(name for name in there if name and name not in known)}), ""])
 
 
-def _read_published(text: str) -> Iterator[tuple[str, str]]:
+def _parse_published(text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
             name, _, target = line.partition(_RENAMED)

@@ -45,7 +45,7 @@ def new_exercise(class_dir: Path, root: Path, name: str, lesson: str | None, var
         taken = (int(each[:2]) for each in read_sources(class_dir, root) if each[:2].isdecimal())
         number = max(FIRST_OF_CLASS - 1, *taken) + 1
         lesson = f"{number:02d}_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}"
-    _refuse(class_dir, name, lesson, variant_of)
+    _refuse_bad_names(class_dir, name, lesson, variant_of)
     values = {"name": name, "lesson": lesson, "objects": name, "package": read_package_name(), "number": lesson[:2]}
     values["title"] = lesson[3:].replace("_", " ").capitalize()
     if variant_of:
@@ -67,7 +67,7 @@ def new_exercise(class_dir: Path, root: Path, name: str, lesson: str | None, var
     return list(contents)
 
 
-def _refuse(class_dir: Path, name: str, lesson: str, variant_of: str | None) -> None:
+def _refuse_bad_names(class_dir: Path, name: str, lesson: str, variant_of: str | None) -> None:
     known = course()
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
         raise NewExerciseError(f"{name!r} is no name of a Python function; choose one as count_tokens")

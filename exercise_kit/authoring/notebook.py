@@ -47,7 +47,7 @@ ALT = "Open this notebook in Colab"
 WIDTH, HEIGHT, DOTS_PER_INCH = 142, 28, 96
 
 
-def draw() -> Figure:
+def draw_badge() -> Figure:
     """The badge: an arrow head and three words on a dark, rounded card."""
     size = (WIDTH / DOTS_PER_INCH, HEIGHT / DOTS_PER_INCH)
     figure = Figure(figsize=size, dpi=DOTS_PER_INCH, facecolor="none")
@@ -61,7 +61,7 @@ def draw() -> Figure:
 
 
 if __name__ == "__main__":
-    draw().savefig(FILE, metadata={"Software": None})
+    draw_badge().savefig(FILE, metadata={"Software": None})
 
 
 # what the package can say itself, once it is there, it says: on versions that are too old, and on Colab's files
@@ -87,7 +87,7 @@ from {package} import borrow, check, reset\
 
 def make_badge_source(addresses: Addresses, lesson: str) -> str:
     """Markdown of a button that opens the student's notebook in Colab; its picture is inside."""
-    page = addresses.colab(f"notebooks/{lesson}.ipynb")
+    page = addresses.make_colab_address(f"notebooks/{lesson}.ipynb")
     return f"[![{ALT}][badge]]({page})\n\n[badge]: {make_data_address(FILE)}"
 
 

@@ -26,18 +26,18 @@ class ClearPredictions(NbGraderPreprocessor):
     ) -> tuple[NotebookNode, dict[str, Any]]:
         """Take the guesses out of a cell, in place."""
         if cell.cell_type == "code" and "predict(" in cell.source:
-            cell.source = without_guesses(cell.source)
+            cell.source = remove_guesses(cell.source)
         return cell, resources
 
 
-def without_guesses(source: str) -> str:
+def remove_guesses(source: str) -> str:
     """A cell with three dots in the place of each guess; as it was where it is not Python.
 
-    >>> without_guesses('predict("rows", 0.5)  # a number')
+    >>> remove_guesses('predict("rows", 0.5)  # a number')
     'predict("rows", ...)  # a number'
     """
     try:
-        calls = list(_calls(ast.parse(source), "predict"))
+        calls = list(_find_calls(ast.parse(source), "predict"))
     except SyntaxError:
         return source
     lines = [line.encode() for line in source.split("\n")]  # columns of a syntax tree count bytes
@@ -59,15 +59,17 @@ def find_prediction_problems(lesson: Lesson) -> Iterator[Problem]:
             tree = ast.parse(cell.source)
         except SyntaxError:
             continue  # said elsewhere
-        for call in _calls(tree, "predict"):
-            name = _name(call)
+        for call in _find_calls(tree, "predict"):
+            name = _read_prediction_name(call)
             if problem := _find_problem(call, cell, name in guessed):
                 yield lesson.problem(f'{problem}; write predict("name", guess) in a plain cell', cell, call.lineno)
             guessed[name] = cell
-        for call in _calls(tree, "reveal"):
-            if _name(call) not in guessed:
-                yield lesson.problem(f"reveal of {_name(call)!r}, which no cell above predicts", cell, call.lineno)
-            revealed.add(_name(call))
+        for call in _find_calls(tree, "reveal"):
+            if _read_prediction_name(call) not in guessed:
+                yield lesson.problem(
+                    f"reveal of {_read_prediction_name(call)!r}, which no cell above predicts", cell, call.lineno
+                )
+            revealed.add(_read_prediction_name(call))
     for name, cell in guessed.items():
         if name not in revealed:
             yield lesson.problem(f'prediction {name!r} is never revealed; add reveal("{name}", result) below', cell)
@@ -76,7 +78,7 @@ def find_prediction_problems(lesson: Lesson) -> Iterator[Problem]:
 def _find_problem(call: ast.Call, cell: Cell, is_known: bool) -> str | None:
     if is_known:
         return "a second prediction of that name"
-    if cell.role is not Role.CODE or len(call.args) != 2 or not _name(call):
+    if cell.role is not Role.CODE or len(call.args) != 2 or not _read_prediction_name(call):
         return "a prediction has a name and a guess, and no other role"
     guess = call.args[1]
     if not _is_literal(guess):
@@ -102,12 +104,12 @@ def _is_literal(node: ast.expr) -> bool:
         return False
 
 
-def _calls(tree: ast.Module, function: str) -> Iterator[ast.Call]:
+def _find_calls(tree: ast.Module, function: str) -> Iterator[ast.Call]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
             yield node
 
 
-def _name(call: ast.Call) -> str:
+def _read_prediction_name(call: ast.Call) -> str:
     first = call.args[0] if call.args else None
     return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""

@@ -37,7 +37,7 @@ class Proof:
     all_or_nothing: tuple[str, ...] = ()
 
 
-def prove(hidden: Path) -> Proof:
+def prove_class_exercises(hidden: Path) -> Proof:
     """Prove the class's own exercises, and see that the course's hidden checks in the class can be used.
 
     Args:
@@ -58,9 +58,9 @@ def prove(hidden: Path) -> Proof:
         if broken := [*_find_broken_claims(exercise, own.answers[name], own.folder.parent)]:
             found += broken  # whatever else was said would follow from that
             continue
-        right = _collect_by_check(exercise, own.answers[name], checks)
+        right = _run_grading_checks(exercise, own.answers[name], checks)
         mistakes = [
-            (wrong, _run_public(exercise, wrong.objects), _collect_by_check(exercise, wrong.objects, checks))
+            (wrong, _run_public_checks(exercise, wrong.objects), _run_grading_checks(exercise, wrong.objects, checks))
             for wrong in exercise.misconceptions
         ]
         found += _find_public_problems(exercise, own.answers[name], mistakes)
@@ -70,7 +70,7 @@ def prove(hidden: Path) -> Proof:
     return Proof(tuple(found), caught, tuple(single))
 
 
-def _run_public(exercise: Exercise, objects: Objects) -> Sequence[CheckResult]:
+def _run_public_checks(exercise: Exercise, objects: Objects) -> Sequence[CheckResult]:
     return run_checks(exercise, dict(zip(exercise.objects, objects, strict=True)))
 
 
@@ -98,7 +98,7 @@ def _find_public_problems(exercise: Exercise, answer: Objects, mistakes: Sequenc
     for check in exercise.checks:
         if not check.claim:
             yield f"{where}: the check {check.name} has no docstring, which is the sentence that students read"
-    for result in _run_public(exercise, answer):
+    for result in _run_public_checks(exercise, answer):
         if result.verdict != Verdict.PASS:
             refused = f"the check {result.name} refuses the answer of {LESSONS}/{exercise.lesson}.py"
             yield f"{where}: {refused}: {result.message}"
@@ -137,7 +137,7 @@ def _find_hidden_problems(exercise: Exercise, right: Outcomes, mistakes: Sequenc
             yield f"{where}: no hidden check catches the known mistake {mistake.name!r}{often}: it gets all points"
 
 
-def _collect_by_check(exercise: Exercise, objects: Objects, checks: HiddenChecks) -> Outcomes:
+def _run_grading_checks(exercise: Exercise, objects: Objects, checks: HiddenChecks) -> Outcomes:
     found: dict[str, list[Outcome]] = {}
     named = dict(zip(exercise.objects, objects, strict=True))
     for key in _KEYS:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from exercise_kit.authoring.addresses import Addresses
 from exercise_kit.authoring.lesson import AuthoringError, Problem
-from exercise_kit.authoring.mistake_pages import with_new
+from exercise_kit.authoring.mistake_pages import add_new_pages
 from exercise_kit.files import read_content
 
 _BEGINS = re.compile(r"<!-- (?:count|at): ")
@@ -53,11 +53,11 @@ def fill_pages(root: Path, quoted: Mapping[str, Callable[[], str]], addresses: A
             if _BEGINS.match(words)
         ]
         if marks and not unknown:
-            files[path] = _MARKED.sub(lambda mark: _fill(mark, value, addresses), text).encode()
+            files[path] = _MARKED.sub(lambda mark: _fill_mark(mark, value, addresses), text).encode()
     if problems:
         raise AuthoringError(problems)
     if (published := read_content(root / PUBLISHED)) is not None:
-        files[PUBLISHED] = with_new(published.decode()).encode()
+        files[PUBLISHED] = add_new_pages(published.decode()).encode()
     return files
 
 
@@ -65,18 +65,18 @@ def differ_in_counts_alone(path: Path, one: bytes | None, other: bytes) -> bool:
     """Say whether two versions of a page differ in what any contribution may change."""
     if one is None:
         return False
-    return path == PUBLISHED or _without_counts(one) == _without_counts(other)
+    return path == PUBLISHED or _remove_counts(one) == _remove_counts(other)
 
 
-def _without_counts(page: bytes) -> str:
+def _remove_counts(page: bytes) -> str:
     return _MARKED.sub(lambda mark: mark[1] if mark[2] == "count" else mark[0], page.decode(errors="replace"))
 
 
-def _fill(mark: re.Match[str], value: Callable[[str], str], addresses: Addresses) -> str:
+def _fill_mark(mark: re.Match[str], value: Callable[[str], str], addresses: Addresses) -> str:
     start, kind, name, before, end = mark.groups()
     if kind == "at":
         where, _, path = name.partition("/")
-        address = addresses.colab(path) if where == "colab" else f"{addresses.site}{path}"
+        address = addresses.make_colab_address(path) if where == "colab" else f"{addresses.site}{path}"
         return f"{start}{before.rpartition('](')[0]}]({address}){end}"
     return f"{start}{value(name)}{end}" if kind == "count" else f"{start}\n{value(name)}\n{end}"
 

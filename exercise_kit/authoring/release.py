@@ -68,7 +68,7 @@ def release(directory: Path, root: Path, settings: ReleaseSettings | None = None
         ReleaseError: the folder holds something else, there is no notebook, or the wheel cannot be built.
     """
     directory = directory.resolve()
-    before = _read_earlier(directory)
+    before = _read_earlier_digests(directory)
     content = _collect_content(root, settings or ReleaseSettings())
     digests = {path.as_posix(): _digest(each) for path, each in content.items()}
     content[Path(MARKER)] = json.dumps(digests, indent=1).encode() + b"\n"
@@ -81,7 +81,7 @@ def release(directory: Path, root: Path, settings: ReleaseSettings | None = None
         finally:
             shutil.rmtree(draft, ignore_errors=True)
         return Release(directory, tuple(content))
-    return Release(directory, tuple(content), _replace(directory, content, before))
+    return Release(directory, tuple(content), _replace_files(directory, content, before))
 
 
 def as_zip(made: Release) -> Path:
@@ -115,7 +115,7 @@ def build_wheel(root: Path, folder: Path, settings: ReleaseSettings | None = Non
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder)]
     command += ["--no-build-isolation", "--no-index"] if ready else []
     with tempfile.TemporaryDirectory() as source:
-        for path in list_packaged(root):
+        for path in list_package_files(root):
             write_and_make_folder(Path(source) / path, (root / path).read_bytes())
         if settings:
             write_and_make_folder(Path(source) / read_package_name() / SETTINGS, settings.as_json())
@@ -135,7 +135,7 @@ def list_tracked_files(root: Path) -> list[Path]:
     return [path for path in paths if (root / path).is_file() and "__pycache__" not in path.parts]
 
 
-def list_packaged(root: Path) -> list[Path]:
+def list_package_files(root: Path) -> list[Path]:
     """The project's files that a wheel is made of: those at the top, and those in packages."""
     packages = {each.parent.name for each in root.glob("*/__init__.py")} - {"tests"}
     return [path for path in list_tracked_files(root) if len(path.parts) == 1 or path.parts[0] in packages]
@@ -148,7 +148,7 @@ def _collect_content(root: Path, settings: ReleaseSettings) -> dict[Path, bytes]
         wheel = build_wheel(root, Path(folder), settings)
         found = {Path(wheel.name): wheel.read_bytes()}
     found |= {STUDENT_FOLDER / path.name: path.read_bytes() for path in notebooks}
-    pointed_to = _find_pointed_to(root, notebooks)
+    pointed_to = _find_linked_files(root, notebooks)
     found |= {path: (root / path).read_bytes() for path in pointed_to}
     words = {
         "package": read_package_name(),
@@ -170,7 +170,7 @@ def _collect_content(root: Path, settings: ReleaseSettings) -> dict[Path, bytes]
     return found
 
 
-def _find_pointed_to(root: Path, notebooks: Iterable[Path]) -> list[Path]:
+def _find_linked_files(root: Path, notebooks: Iterable[Path]) -> list[Path]:
     """The results that notebooks quote, the side notes that they link to, and what these link to; by their paths."""
     text = "\n".join(path.read_text("utf-8") for path in notebooks)
     notes = {NOTES / f"{name}.md" for name in re.findall(rf"{re.escape(course().site)}notes/([\w-]+)\.html", text)}
@@ -211,7 +211,7 @@ def _list_notebooks(root: Path, route: Route) -> list[Path]:
     return core
 
 
-def _read_earlier(directory: Path) -> Mapping[str, str] | None:
+def _read_earlier_digests(directory: Path) -> Mapping[str, str] | None:
     """The digests of the release that is there; None: nothing is there."""
     if directory.exists() and not directory.is_dir():
         raise ReleaseError(f"{directory} is not a folder; name a new one")
@@ -226,7 +226,7 @@ def _read_earlier(directory: Path) -> Mapping[str, str] | None:
         raise ReleaseError(f"{directory / MARKER} cannot be read; name a new folder") from None
 
 
-def _replace(directory: Path, content: Mapping[Path, bytes], before: Mapping[str, str]) -> tuple[Path, ...]:
+def _replace_files(directory: Path, content: Mapping[Path, bytes], before: Mapping[str, str]) -> tuple[Path, ...]:
     """Give a release its new files; what somebody has changed is put beside."""
     aside = []
     for path, new in content.items():
@@ -236,7 +236,7 @@ def _replace(directory: Path, content: Mapping[Path, bytes], before: Mapping[str
             if old == new:
                 continue
             if _digest(old) != before.get(path.as_posix()):
-                aside.append(_put_aside(place))
+                aside.append(_move_aside(place))
         write_and_make_folder(place, new)
     for name, digest in before.items():
         place = directory / name
@@ -246,7 +246,7 @@ def _replace(directory: Path, content: Mapping[Path, bytes], before: Mapping[str
     return tuple(aside)
 
 
-def _put_aside(place: Path) -> Path:
+def _move_aside(place: Path) -> Path:
     """Move a file out of the way, to a name that nothing has."""
     numbers = (f"-{number}" if number else "" for number in range(1000))
     names = (place.with_name(f"{place.stem}.before{number}{place.suffix}") for number in numbers)

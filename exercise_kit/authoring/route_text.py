@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from exercise_kit.authoring.lesson import Cell, Lesson, Role
-from exercise_kit.authoring.minutes import Minutes, is_there
+from exercise_kit.authoring.minutes import Minutes, has_task
 from exercise_kit.authoring.route import MOST, LessonRoute, Task
 
 TABLE = "<!-- table: tasks -->"
@@ -19,12 +19,12 @@ _HEADING = re.compile(r"^(?:### (Exercise|Bug hunt|Question): |###? )(.*)$", re.
 _NAME = re.compile(r"`(\w+)`")
 
 
-def with_route(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> Lesson:
+def add_route(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> Lesson:
     """The lesson with its table, and with a line of facts under the heading of each exercise and question."""
     first, *others = lesson.cells
     table = _make_table(lesson, route, minutes)
     source = first.source if TABLE in first.source else f"{first.source}\n\n{TABLE}"
-    cells = [replace(cell, source=_with_facts(cell, lesson, route)) for cell in others]
+    cells = [replace(cell, source=_add_task_facts(cell, lesson, route)) for cell in others]
     return replace(lesson, cells=(replace(first, source=source.replace(TABLE, table)), *cells))
 
 
@@ -50,8 +50,8 @@ def _make_table(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> str:
         "|---|---|---|---|---|",
     ]
     for name, task in route.tasks.items():
-        if is_there(lesson, name):
-            label = _label(lesson, name) + (" (may be skipped)" if task.skip else "")
+        if has_task(lesson, name):
+            label = _make_task_label(lesson, name) + (" (may be skipped)" if task.skip else "")
             points = _read_points(lesson, name)
             rows.append(f"| {label} | {task.minutes} | {points} | {task.difficulty} | {task.importance} |")
     return "\n".join([*rows, "", _write_sentence(route, minutes)])
@@ -69,8 +69,8 @@ def _write_sentence(route: LessonRoute, minutes: Minutes) -> str:
     return f"{whole} The core, without what may be skipped: about {minutes.core} minutes."
 
 
-def _label(lesson: Lesson, name: str) -> str:
-    question = next((cell for cell in lesson.of_role(Role.QUESTION) if cell.name == name), None)
+def _make_task_label(lesson: Lesson, name: str) -> str:
+    question = next((cell for cell in lesson.list_cells_of_role(Role.QUESTION) if cell.name == name), None)
     if question:
         headings = (heading[2] for heading in _HEADING.finditer(question.source) if heading[1])
         return f"written question: {next(headings, name)}"
@@ -78,15 +78,17 @@ def _label(lesson: Lesson, name: str) -> str:
 
 
 def _read_points(lesson: Lesson, name: str) -> str:
-    cells = (cell for role in (Role.CHECK, Role.QUESTION) for cell in lesson.of_role(role) if cell.name == name)
+    cells = (
+        cell for role in (Role.CHECK, Role.QUESTION) for cell in lesson.list_cells_of_role(role) if cell.name == name
+    )
     return next((f"{cell.points:g}" for cell in cells), "–")
 
 
-def _with_facts(cell: Cell, lesson: Lesson, route: LessonRoute) -> str:
+def _add_task_facts(cell: Cell, lesson: Lesson, route: LessonRoute) -> str:
     if not cell.is_markdown:
         return cell.source
 
-    def heading(match: re.Match[str]) -> str:
+    def add_facts_to_heading(match: re.Match[str]) -> str:
         kind, words = match.groups()
         called = _NAME.search(words)
         name = cell.name or (called[1] if called else "") if kind else f"{words[:1].lower()}{words[1:]}"
@@ -94,7 +96,7 @@ def _with_facts(cell: Cell, lesson: Lesson, route: LessonRoute) -> str:
             return match[0]
         return f"{match[0]}\n\n*{_describe_task(route.tasks[name], _read_points(lesson, name))}*"
 
-    return _HEADING.sub(heading, cell.source)
+    return _HEADING.sub(add_facts_to_heading, cell.source)
 
 
 def _describe_task(task: Task, points: str) -> str:

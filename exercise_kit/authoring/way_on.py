@@ -17,7 +17,7 @@ _BORROW = '`borrow("{0}")` in a new cell gives you the course\'s version, so tha
 _RESET = '`reset("{0}")` gives you the empty cell again.'
 
 
-def with_way_on(lesson: Lesson, lent: Collection[str]) -> Lesson:
+def add_borrowing_hints(lesson: Lesson, lent: Collection[str]) -> Lesson:
     """The lesson with a folded line below each exercise's last hint.
 
     Args:
@@ -37,7 +37,7 @@ def with_way_on(lesson: Lesson, lent: Collection[str]) -> Lesson:
     return replace(lesson, cells=tuple(cells))
 
 
-def list_lent_names(root: Path) -> set[str]:
+def list_borrowable_names(root: Path) -> set[str]:
     """Return what the course's modules of right parts define, by their text; nothing of them is imported.
 
     Args:

@@ -156,8 +156,8 @@ class Grader:
         """Let the cluster judge it; files, of which nothing runs, are measured here, where the images are."""
         files = {each.name for each in submission.exercises if each.file}
         code = {each.name for each in submission.exercises} - files
-        there = cluster.judge(task, submission.only(code)) if code else None
-        here = self._call_in_process(judge_submission, task, submission.only(files)) if files else None
+        there = cluster.judge(task, submission.keep_exercises(code)) if code else None
+        here = self._call_in_process(judge_submission, task, submission.keep_exercises(files)) if files else None
         return join_results(there, here)
 
 

@@ -206,7 +206,7 @@ def open_submission(task: Task) -> Opened | Done:
     left = set(keys) - {each.name for each in (kept.exercises if kept else ())}
     if not left:
         return Done(merge_results(submission, kept, None), from_cache=True, files=submission.files)
-    return Opened(submission, _drop_remarks(submission.only(left)), keys, kept, changed)
+    return Opened(submission, _drop_remarks(submission.keep_exercises(left)), keys, kept, changed)
 
 
 def _keep_result(task: Task, opened: Opened, fresh: Result) -> Done:

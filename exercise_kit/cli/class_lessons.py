@@ -18,7 +18,7 @@ from exercise_kit.submission.released import CLONE, find_current_class
 _console = Console(highlight=False, soft_wrap=True)
 
 
-def clone(root: Path) -> Path:
+def require_clone(root: Path) -> Path:
     """A clone's root, where this account finds lessons; else the command ends in a sentence."""
     if why := explain_closed_folder(root / "solutions"):
         raise stop(why)
@@ -43,9 +43,9 @@ def provide_lessons_root(root: Path) -> Iterator[Path]:
         yield root
         return
     with needs("grading"):
-        from exercise_kit.authoring.class_lessons import class_root
+        from exercise_kit.authoring.class_lessons import build_class_root
         from exercise_kit.authoring.lesson import AuthoringError
-    with exit_on(AuthoringError), class_root(found, root) as merged:
+    with exit_on(AuthoringError), build_class_root(found, root) as merged:
         yield merged
 
 
@@ -60,13 +60,13 @@ def build_class(class_dir: Path, root: Path, check: bool) -> None:
         _console.print(f"{'stale  ' if check else 'written'} {path}", markup=False)
     for path in built.removed:
         _console.print(f"removed {path}: class.toml leaves it out", markup=False)
-    _say_what_is_next(class_dir, [path.stem for path in (*built.written, *built.stale, *built.removed)])
+    _print_next_steps(class_dir, [path.stem for path in (*built.written, *built.stale, *built.removed)])
     prove_exercises(class_dir, list_checks=True)
     if built.stale:
         raise stop("Some notebooks of the class are not what their sources say. Run: vit-course build")
 
 
-def _say_what_is_next(class_dir: Path, changed: list[str]) -> None:
+def _print_next_steps(class_dir: Path, changed: list[str]) -> None:
     """Of each lesson that students have already: what brings the change to the gradebook."""
     from exercise_kit.nbgrader.generate import describe_next_steps
     from exercise_kit.nbgrader.gradebook import GradebookError
@@ -84,10 +84,10 @@ def prove_exercises(class_dir: Path, list_checks: bool = False) -> None:
         list_checks: say in a line for each mistake which checks catch it.
     """
     with needs("grading"):
-        from exercise_kit.authoring.proof import prove
+        from exercise_kit.authoring.proof import prove_class_exercises
         from exercise_kit.hidden_checks import HiddenChecksError
     with exit_on(HiddenChecksError):
-        proof = prove(class_dir / "hidden")
+        proof = prove_class_exercises(class_dir / "hidden")
     if proof.problems:
         raise stop("\n".join(proof.problems))
     for name, caught in proof.caught.items():

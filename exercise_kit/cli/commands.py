@@ -14,11 +14,11 @@ from rich.console import Console
 
 from exercise_kit.cli.class_lessons import (
     build_class,
-    clone,
     find_class_with_lessons,
     new_exercise,
     prove_exercises,
     provide_lessons_root,
+    require_clone,
 )
 from exercise_kit.cli.doctor import doctor
 from exercise_kit.cli.errors import exit_on, needs, stop
@@ -39,7 +39,8 @@ _MOST_NAMES = 10
 
 
 Lessons = Annotated[
-    Path, typer.Option(help="The clone of the course whose lessons are used.", resolve_path=True, callback=clone)
+    Path,
+    typer.Option(help="The clone of the course whose lessons are used.", resolve_path=True, callback=require_clone),
 ]
 
 
@@ -115,7 +116,7 @@ def release(
     with needs("grading"):
         from exercise_kit.authoring import release as releasing
         from exercise_kit.authoring.build import build as build_notebooks
-        from exercise_kit.authoring.class_lessons import add_package, read_settings
+        from exercise_kit.authoring.class_lessons import add_packages, read_settings
         from exercise_kit.authoring.lesson import AuthoringError
     class_dir = find_class_with_lessons()
     with exit_on(AuthoringError):
@@ -127,7 +128,7 @@ def release(
         if class_dir:
             prove_exercises(class_dir)
             sheet = [releasing.SHEET] if (root / releasing.SHEET).is_file() else []
-            add_package(lessons_root, root, [*releasing.list_packaged(root), *sheet])
+            add_packages(lessons_root, root, [*releasing.list_package_files(root), *sheet])
         made = releasing.release(directory, lessons_root, settings)
         packed = releasing.as_zip(made) if as_zip else None
     console.print(f"Made {made.path} with {len(made.files) - 1} files: no solutions, no hidden check.", markup=False)
@@ -245,15 +246,15 @@ def roster(
     console.print(f"In the gradebook from {file.name}: {counts}.", markup=False)
     for sentence in (
         *(f"{file.name}, {problem}." for problem in read.problems),
-        *_list_names("in the class, but not in the file", done.unlisted),
-        *_list_names("in the file, but without work in submitted/", done.without_work),
+        *_summarize_names("in the class, but not in the file", done.unlisted),
+        *_summarize_names("in the file, but without work in submitted/", done.without_work),
     ):
         console.print(make_one_line(sentence), markup=False)
     if read.problems:
         raise typer.Exit(1)
 
 
-def _list_names(what: str, names: tuple[str, ...]) -> Iterable[str]:
+def _summarize_names(what: str, names: tuple[str, ...]) -> Iterable[str]:
     if names:
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         yield f"{len(names)} {what}: {', '.join(names[:_MOST_NAMES])}{more}."

@@ -65,7 +65,7 @@ def inspect_machine(hidden: Path) -> tuple[list[Finding], bool]:
     ]
     if not protections.is_sufficient:
         return findings, False
-    tried = [grading_on(device) for device in ("cpu", *(["cuda"] if _has_cuda() else []))]
+    tried = [check_grading_on(device) for device in ("cpu", *(["cuda"] if _has_cuda() else []))]
     return [*findings, *tried], tried[0].verdict != "missing"
 
 
@@ -97,7 +97,7 @@ def _has_cuda() -> bool:
     return torch.cuda.is_available()
 
 
-def grading_on(device: str, root: Path = CLONE) -> Finding:
+def check_grading_on(device: str, root: Path = CLONE) -> Finding:
     """Say whether submissions can be graded on a device, found by grading the model answer to the first lesson there.
 
     Args:

@@ -89,7 +89,7 @@ def export(
     if autograder is not None:
         if to is not System.GRADESCOPE:
             raise typer.BadParameter("it is Gradescope's: give --to gradescope", param_hint="--autograder")
-        _pack(autograder, root, Visibility(visibility))
+        _write_autograder(autograder, root, Visibility(visibility))
     elif results is None:
         words = "name a class folder, or the file that vit-course grade --json wrote"
         raise typer.BadParameter(words, param_hint="CLASS|RESULTS.json")
@@ -103,7 +103,7 @@ def export(
         _write_grades(source, to, roster, out, Visibility(visibility))
 
 
-def _pack(target: Path, root: Path, visibility: Visibility) -> None:
+def _write_autograder(target: Path, root: Path, visibility: Visibility) -> None:
     with needs("grading"):
         from exercise_kit.authoring.release import ReleaseError
         from exercise_kit.exports.autograder import build_autograder
@@ -130,17 +130,17 @@ class _Source:
 def _write_grades(source: _Source, to: System, roster: Path | None, out: Path | None, visibility: Visibility) -> None:
     with needs("grading"):
         from exercise_kit.exports import classroom50, gradescope
-        from exercise_kit.exports.gradebook import as_csv, as_xlsx
+        from exercise_kit.exports.gradebook import render_csv, render_xlsx
         from exercise_kit.exports.grades import ExportError
         from exercise_kit.nbgrader.gradebook import GradebookError
         from exercise_kit.nbgrader.roster import RosterError
 
     problems: tuple[str, ...] = ()
     with exit_on(ExportError, RosterError, GradebookError):
-        found, people, table, remarks = _read(source)
+        found, people, table, remarks = _read_results(source)
         if to in _TABLES:
             with needs("grading"):
-                content = as_csv(table) if to is System.CSV else as_xlsx(table)
+                content = render_csv(table) if to is System.CSV else render_xlsx(table)
             problems = _describe_missing(found)
         elif to is System.GRADESCOPE:
             content = gradescope.write(found, visibility).encode()
@@ -160,7 +160,7 @@ def _write_grades(source: _Source, to: System, roster: Path | None, out: Path | 
         raise typer.Exit(1)
 
 
-def _read(source: _Source) -> tuple[list[Result], Mapping[str, Student] | None, Table, tuple[str, ...]]:
+def _read_results(source: _Source) -> tuple[list[Result], Mapping[str, Student] | None, Table, tuple[str, ...]]:
     """The results; of a gradebook its names too, its table as it is, and what is to be looked at again."""
     from exercise_kit.exports.grades import read
 
@@ -187,16 +187,16 @@ def _make_table(
 ) -> tuple[str, tuple[str, ...]]:
     """The CSV file's text, and a sentence for each grade that is not in it; without a roster the gradebook's names."""
     from exercise_kit.exports import canvas, moodle
-    from exercise_kit.exports.grades import collect
+    from exercise_kit.exports.grades import collect_grades
 
     if roster is not None and to is System.CANVAS and canvas.is_gradebook(roster):
         listed = canvas.read_gradebook(roster)
-        grades = collect(found, listed)
+        grades = collect_grades(found, listed)
         return canvas.write(grades, listed), grades.problems
     people, remarks = _read_people(roster) if roster is not None else (known, ())
-    grades = collect(found, people)
+    grades = collect_grades(found, people)
     if to is System.CANVAS:
-        columns = None if people is None else {name: canvas.as_columns(each) for name, each in people.items()}
+        columns = None if people is None else {name: canvas.make_columns(each) for name, each in people.items()}
         text = canvas.write(grades, columns)
     else:
         grades = moodle.drop_unidentified(grades, people)

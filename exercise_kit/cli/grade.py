@@ -21,9 +21,9 @@ from exercise_kit.files import write_and_make_folder
 from exercise_kit.judge.result import LogKind, Result, make_grade_json
 from exercise_kit.progress_bar import progress_bar
 from exercise_kit.quoting import make_one_line
-from exercise_kit.report.terminal import broken_checks, overview, sheet
+from exercise_kit.report.terminal import describe_broken_checks, render_overview, render_submission
 from exercise_kit.sandbox.devices import DeviceError, list_missing_protections, resolve_device
-from exercise_kit.submission.find import find, find_apparent_class, stray_files, trees
+from exercise_kit.submission.find import describe_stray_files, find, find_apparent_class, find_submitted_folders
 from exercise_kit.submission.flags import SAME_FILE, flag_same_file
 from exercise_kit.submission.released import (
     CONFIG,
@@ -85,7 +85,7 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
         progress_bar(progress or err, f"grading{where}", len(handed_in)) as advance,
     ):
         done = list(grader.run(handed_in, lambda _: advance()))
-    _report(options, done, out, err)
+    _print_report(options, done, out, err)
     return any(each.result for each in done) and all(map(_is_settled, done))
 
 
@@ -112,14 +112,17 @@ def _check_options(options: GradeOptions) -> GradeOptions:
     return replace(options, class_dir=class_dir, limits=options.limits.on(device))
 
 
-def _report(options: GradeOptions, done: Sequence[Done], out: Console, err: Console) -> None:
+def _print_report(options: GradeOptions, done: Sequence[Done], out: Console, err: Console) -> None:
     results = _flag_same_files(done)
     _print_remarks(options, done, results, err)
     _warn_of_other_classes(options.paths, options.class_dir, err)
-    for stray in filter(None, map(stray_files, trees(options.paths))):
+    for stray in filter(None, map(describe_stray_files, find_submitted_folders(options.paths))):
         err.print(f"{stray}.", markup=False)
     if options.json != "-":
-        out.print(sheet(results[0], min(out.width, 100)) if len(results) == 1 else overview(results), soft_wrap=False)
+        out.print(
+            render_submission(results[0], min(out.width, 100)) if len(results) == 1 else render_overview(results),
+            soft_wrap=False,
+        )
         if not options.sandboxed:
             out.print("Not sandboxed: students' code ran with your rights (--no-sandbox).")
     if options.json is not None:
@@ -141,7 +144,7 @@ def _find_class_dir(options: GradeOptions) -> Path | None:
     """The class folder: the one that was named, else the one that the command runs in; None: there is none."""
     if options.class_dir is None:
         if folder := find_unclaimed_class(options.paths):
-            raise GradeUsageError("--class", _ask_whose(folder))
+            raise GradeUsageError("--class", _explain_unclaimed_class(folder))
         return find_current_class(options.paths)
     if not is_class(options.class_dir):
         raise GradeUsageError("--class", f"{options.class_dir} is no class folder: it has no {CONFIG}")
@@ -149,7 +152,7 @@ def _find_class_dir(options: GradeOptions) -> Path | None:
     return options.class_dir.resolve()
 
 
-def _ask_whose(folder: Path) -> str:
+def _explain_unclaimed_class(folder: Path) -> str:
     """A folder that a student could have handed in is graded as a class, with what is in it, only where one says so."""
     name = shlex.quote(make_one_line(str(folder)))
     return (
@@ -191,7 +194,7 @@ def _flag_same_files(done: Sequence[Done]) -> list[Result]:
 
 
 def _print_remarks(options: GradeOptions, done: Sequence[Done], results: Sequence[Result], err: Console) -> None:
-    for text in broken_checks(results):
+    for text in describe_broken_checks(results):
         err.print(text, markup=False)
     if options.resume:
         from_cache = sum(each.from_cache for each in done)
@@ -202,7 +205,7 @@ def _print_remarks(options: GradeOptions, done: Sequence[Done], results: Sequenc
                 err.print(make_one_line(f"{each.path}: {each.status}: {each.reason}"), markup=False)
 
 
-def _publish(results: list[Result]) -> dict[str, Any]:
+def _make_published_json(results: list[Result]) -> dict[str, Any]:
     """Return what other programs read: what is wrong with a whole exercise is said at its checks too."""
     published = make_grade_json(results)
     for exercise in (each for entry in published["submissions"] for each in entry["exercises"]):
@@ -213,7 +216,7 @@ def _publish(results: list[Result]) -> dict[str, Any]:
 
 
 def _write_json(results: list[Result], target: str, out: Console) -> None:
-    text = _escape(json.dumps(_publish(results), indent=1, ensure_ascii=False)) + "\n"
+    text = _escape(json.dumps(_make_published_json(results), indent=1, ensure_ascii=False)) + "\n"
     if target == "-":
         out.file.write(text)
         out.file.flush()  # a full disk is reported here, not when the program ends

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from exercise_kit.cli.class_lessons import clone, find_class_with_lessons, prove_exercises, provide_lessons_root
+from exercise_kit.cli.class_lessons import find_class_with_lessons, prove_exercises, provide_lessons_root, require_clone
 from exercise_kit.cli.errors import exit_on, needs, stop
 from exercise_kit.progress_bar import progress_bar
 from exercise_kit.submission.released import CLONE, remember_class
@@ -47,13 +47,13 @@ def simulate(
 ) -> None:
     """Make a class whose true scores are known, to rehearse grading, feedback and the report on."""
     if check:
-        _check(directory, jobs)
+        _check_grades(directory, jobs)
     else:
-        _make(directory, root, students, seed, lesson or ())
+        _make_class(directory, root, students, seed, lesson or ())
 
 
-def _make(directory: Path, root: Path, students: int, seed: int, lessons: Sequence[str]) -> None:
-    clone(root)
+def _make_class(directory: Path, root: Path, students: int, seed: int, lessons: Sequence[str]) -> None:
+    require_clone(root)
     if (class_dir := find_class_with_lessons()) is not None:
         prove_exercises(class_dir)
     with needs("grading"):
@@ -84,11 +84,11 @@ def _print_made(made: Simulated) -> None:
         _console.print(f"  {command}", markup=False)
 
 
-def _check(directory: Path, jobs: int) -> None:
+def _check_grades(directory: Path, jobs: int) -> None:
     with needs("grading"):
         from exercise_kit.batch.locations import GradeError
         from exercise_kit.cli.grade import GradeOptions, grade
-        from exercise_kit.simulate.simulate import SimulationError, compare, read_truth, share_named
+        from exercise_kit.simulate.simulate import SimulationError, compare_with_truth, count_named_mistakes, read_truth
     with exit_on(SimulationError):
         truth = read_truth(directory)
     with tempfile.TemporaryDirectory() as folder, exit_on(GradeError), needs("grading"):
@@ -96,7 +96,7 @@ def _check(directory: Path, jobs: int) -> None:
         options = GradeOptions([directory], directory, json=str(target), jobs=jobs)
         grade(options, _console, Console(quiet=True), progress=_errors)
         graded = json.loads(target.read_bytes())
-    differences = compare(truth, graded)
+    differences = compare_with_truth(truth, graded)
     for text in differences[:_MOST_DIFFERENCES]:
         _console.print(text, markup=False)
     count = len(truth["submissions"])
@@ -104,6 +104,6 @@ def _check(directory: Path, jobs: int) -> None:
         more = f" ({len(differences) - _MOST_DIFFERENCES} more)" if len(differences) > _MOST_DIFFERENCES else ""
         noun = "difference" if len(differences) == 1 else "differences"
         raise stop(f"{len(differences)} {noun}{more} between the grades of {count} submissions and their truth.")
-    wrong, named = share_named(truth)
+    wrong, named = count_named_mistakes(truth)
     _console.print(f"The grades of {count} submissions are what they have to be: scores, names, verdicts, flags.")
     _console.print(f"Of {wrong} answers with a mistake of the library, or two, {named} get exactly its name.")

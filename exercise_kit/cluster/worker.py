@@ -66,7 +66,7 @@ def make_request(task: Task, submission: Submission | None = None) -> bytes:
     request: dict[str, object] = {"needs": asdict(Needs.of(task))}
     if submission:
         request["submission"] = asdict(replace(submission, path="", student=None, assignment=None))
-        request["key"] = submission.key(task.place.secret).hex()
+        request["key"] = submission.derive_key(task.place.secret).hex()
     return json.dumps(request).encode()
 
 

@@ -23,7 +23,7 @@ from exercise_kit.engine.printed import watch_printing
 from exercise_kit.engine.probes import keep_settings
 from exercise_kit.engine.training_fixtures import add_fixtures, get_fixture
 from exercise_kit.engine.watchdog import TimeIsUpError, watch_call
-from exercise_kit.worker.observe import observe, observe_parts, pull_back
+from exercise_kit.worker.observe import observe, observe_parts, run_backward
 from exercise_kit.worker.real_types import is_a, read_fields
 from exercise_kit.worker.torch_internals import Unseen
 
@@ -155,7 +155,7 @@ class LocalModule:
         self.module.zero_grad(set_to_none=True)
         if not output.requires_grad:
             return CallResult(dict.fromkeys(self._parameters()))
-        _, error = _call_and_catch(self._watch, pull_back, ([output], [cotangent]))
+        _, error = _call_and_catch(self._watch, run_backward, ([output], [cotangent]))
         return CallResult({name: each.grad for name, each in self._parameters().items()}, error)
 
     def _parameters(self) -> dict[str, nn.Parameter]:

@@ -16,7 +16,7 @@ from exercise_kit.engine.verdict import Failure
 from exercise_kit.quoting import quote_first_line
 from exercise_kit.reasons import Reason
 from exercise_kit.worker import torch_internals
-from exercise_kit.worker.real_types import is_a, read_name
+from exercise_kit.worker.real_types import is_a, read_class_name
 
 _ORDINARY_DTYPES = (
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
@@ -75,9 +75,9 @@ def make_tensors_plain(value: Any, name: str, inputs: Iterable[object] = (), dep
             value.close()  # or Python warns that nobody awaited it
         return value
     with torch_internals.Unseen():
-        if torch_internals.has_operators_of_its_own(value):
-            raise _make_oddity_failure(name, f"a {read_name(type(value))}")
-        tensor = value if type(value) in (Tensor, nn.Parameter) else torch_internals.as_plain(value)
+        if torch_internals.has_torch_dispatch(value):
+            raise _make_oddity_failure(name, f"a {read_class_name(type(value))}")
+        tensor = value if type(value) in (Tensor, nn.Parameter) else torch_internals.drop_subclass(value)
         if oddity := _describe_oddity(tensor, inputs):
             raise _make_oddity_failure(name, oddity)
         return tensor

@@ -42,9 +42,9 @@ def build_autograder(root: Path, visibility: Visibility = Visibility.VISIBLE) ->
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in (SETUP, RUN):
-            _put(archive, name, _read_script(name).replace("VISIBILITY", visibility.value).encode(), 0o755)
+            _add_file(archive, name, _read_script(name).replace("VISIBILITY", visibility.value).encode(), 0o755)
         for path in paths:
-            _put(archive, f"{COURSE}/{path.as_posix()}", (root / path).read_bytes(), 0o644)
+            _add_file(archive, f"{COURSE}/{path.as_posix()}", (root / path).read_bytes(), 0o644)
     return packed.getvalue()
 
 
@@ -61,7 +61,7 @@ def _read_script(name: str) -> str:
     return (files("exercise_kit") / "templates" / f"gradescope_{name}").read_text(encoding="utf-8")
 
 
-def _put(archive: zipfile.ZipFile, name: str, content: bytes, mode: int) -> None:
+def _add_file(archive: zipfile.ZipFile, name: str, content: bytes, mode: int) -> None:
     entry = zipfile.ZipInfo(name, DATE)
     entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, mode << 16
     archive.writestr(entry, content)

@@ -54,7 +54,7 @@ def read_gradebook(path: Path) -> dict[str, Columns]:
     return found
 
 
-def as_columns(student: Student) -> Columns:
+def make_columns(student: Student) -> Columns:
     """A roster's student: the id is taken for the login."""
     name = ", ".join(filter(None, (student.last_name, student.first_name)))
     return name or student.id, "", "", student.id, ""
@@ -72,10 +72,10 @@ def write(grades: Grades, people: Mapping[str, Columns] | None) -> str:
     writer.writerow([*COLUMNS, *map(make_harmless_cell, grades.lessons)])
     writer.writerow([POINTS_POSSIBLE, "", "", "", "", *map(format_points, grades.maximum.values())])
     for student in grades.students:
-        columns = people[student] if people is not None else as_columns(Student(student))
-        writer.writerow([*map(make_harmless_cell, columns), *make_row(grades, student, _score)])
+        columns = people[student] if people is not None else make_columns(Student(student))
+        writer.writerow([*map(make_harmless_cell, columns), *make_row(grades, student, _make_score_cell)])
     return text.getvalue()
 
 
-def _score(result: Result | None) -> tuple[str]:
+def _make_score_cell(result: Result | None) -> tuple[str]:
     return ("" if result is None else format_points(result.score),)

@@ -50,13 +50,13 @@ def write(results: Sequence[Result], environment: Mapping[str, str], now: dateti
     result = choose_submission(results, "Classroom 50")
     if result is None or result.status != "graded":
         raise ExportError(f"it could not be graded: {result.reason if result else 'no lesson was handed in'}")
-    tests = [_test(each) for each in result.exercises]
+    tests = [_make_test(each) for each in result.exercises]
     time = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
     scores = {key: sum(each[key] for each in tests) for key in ("score", "max-score")}
     return json.dumps({"schema": SCHEMA, **values, "datetime": time, **scores, "tests": tests}, indent=1) + "\n"
 
 
-def _test(exercise: ExerciseResult) -> dict[str, Any]:
+def _make_test(exercise: ExerciseResult) -> dict[str, Any]:
     return {
         "test-name": exercise.name,
         "passed": exercise.score >= exercise.max_score,

@@ -17,7 +17,12 @@ from nbgrader.api import Gradebook
 from exercise_kit.conventions import make_check_grade_id
 from exercise_kit.exports.grades import ExportError
 from exercise_kit.judge.result import ExerciseResult, Result
-from exercise_kit.nbgrader.gradebook import is_released, make_engine, read_address, refuse_new_gradebook
+from exercise_kit.nbgrader.gradebook import (
+    has_released_lesson,
+    make_engine,
+    read_gradebook_address,
+    refuse_new_gradebook,
+)
 from exercise_kit.nbgrader.roster import Student
 from exercise_kit.nbgrader.scores import CellScore, LessonScore, read_score
 from exercise_kit.points import format_points, round_to_hundredths
@@ -47,7 +52,7 @@ class ClassGrades:
         found: dict[str, list[Result]] = {}
         for each in self.results:
             found.setdefault(each.student or "", []).append(each)
-        return [_add_up(several, sum(worth.values())) for several in found.values()]
+        return [_sum_results(several, sum(worth.values())) for several in found.values()]
 
     @property
     def remarks(self) -> Iterator[str]:
@@ -72,9 +77,9 @@ def read_class(class_dir: Path, lessons: Collection[str] = (), students: Collect
         ExportError: there is no such lesson or student.
         GradebookError: the gradebook cannot be used.
     """
-    address = read_address(class_dir)
+    address = read_gradebook_address(class_dir)
     make_engine(address)
-    with refuse_new_gradebook(is_released(class_dir)), Gradebook(address) as gradebook:
+    with refuse_new_gradebook(has_released_lesson(class_dir)), Gradebook(address) as gradebook:
         known = {each.name for each in gradebook.assignments}, {each.id for each in gradebook.students}
         for wanted, names, what in zip((lessons, students), known, ("lesson", "student"), strict=True):
             if missing := sorted(set(wanted) - names):
@@ -114,7 +119,7 @@ def _make_exercise(cell: CellScore, score: LessonScore) -> ExerciseResult:
     return ExerciseResult(name, cell.score or 0.0, cell.worth, mistake, reason=reason, comment=cell.comment)
 
 
-def _add_up(results: Sequence[Result], worth: float) -> Result:
+def _sum_results(results: Sequence[Result], worth: float) -> Result:
     """The sum; what one of them lacks, all of it lacks."""
     failed = next((each for each in results if each.status != "graded"), None)
     if failed:
@@ -164,7 +169,7 @@ def _list_points(scores: Sequence[LessonScore]) -> Iterator[str | float]:
     yield round_to_hundredths(sum(each.not_graded for each in scores))
 
 
-def as_csv(table: Table) -> bytes:
+def render_csv(table: Table) -> bytes:
     """For programs: UTF-8 without a mark before it, commas, and a point in numbers."""
     text = io.StringIO()
     lines = ([each if isinstance(each, str) else format_points(each) for each in row] for row in table)
@@ -172,7 +177,7 @@ def as_csv(table: Table) -> bytes:
     return text.getvalue().encode()
 
 
-def as_xlsx(table: Table) -> bytes:
+def render_xlsx(table: Table) -> bytes:
     """For spreadsheets, which show a number as their reader's country writes it.
 
     Raises:

@@ -61,7 +61,7 @@ def read(path: Path) -> list[Result]:
         raise ExportError(f"{path} is no file that 'vit-course grade --json' wrote; {advice}") from None
 
 
-def collect(results: Sequence[Result], listed: Collection[str] | None = None) -> Grades:
+def collect_grades(results: Sequence[Result], listed: Collection[str] | None = None) -> Grades:
     """The table of grades.
 
     Args:

@@ -25,7 +25,7 @@ NO_GRADE = "-"  # as Moodle's own export writes it; the import leaves such a gra
 
 def drop_unidentified(grades: Grades, people: Mapping[str, Student] | None) -> Grades:
     """The same less the students who have no email address, where the others have one."""
-    if people is not None and _by_email(grades, people):
+    if people is not None and _has_email(grades, people):
         for student in grades.students:
             if not people[student].email:
                 grades = grades.without(student, "has no email address in the roster, and Moodle needs one: left out")
@@ -39,7 +39,7 @@ def write(grades: Grades, people: Mapping[str, Student] | None) -> str:
         grades: as :func:`identified` left them.
         people: the roster's students; None: there is no roster, and the id is taken for the ID number.
     """
-    by_email = people is not None and _by_email(grades, people)
+    by_email = people is not None and _has_email(grades, people)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     who = ("First name", "Last name", ID_NUMBER, *([EMAIL] if by_email else ())) if people is not None else (ID_NUMBER,)
@@ -49,15 +49,15 @@ def write(grades: Grades, people: Mapping[str, Student] | None) -> str:
     for student in grades.students:
         person = people[student] if people is not None else Student(student)
         columns = (person.first_name, person.last_name, person.id, person.email) if people is not None else (person.id,)
-        writer.writerow([*map(make_harmless_cell, columns[: len(who)]), *make_row(grades, student, _grade)])
+        writer.writerow([*map(make_harmless_cell, columns[: len(who)]), *make_row(grades, student, _make_grade_cells)])
     return text.getvalue()
 
 
-def _by_email(grades: Grades, people: Mapping[str, Student]) -> bool:
+def _has_email(grades: Grades, people: Mapping[str, Student]) -> bool:
     return any(people[student].email for student in grades.students)
 
 
-def _grade(result: Result | None) -> tuple[str, str]:
+def _make_grade_cells(result: Result | None) -> tuple[str, str]:
     if result is None:
         return NO_GRADE, ""
     parts = []

@@ -69,11 +69,14 @@ class Judge(AbstractContextManager["Judge"]):
 
         Args:
             submission: what was handed in.
-            key: of the submission, as :meth:`Submission.key` makes it of a secret that is elsewhere; None: it is here.
+            key: of the submission, as :meth:`Submission.derive_key` makes it of a secret that is elsewhere; None: it is
+                here.
         """
         began = time.perf_counter()
         view = self._views.get((submission.lesson or "")[:2])
-        session = GradingSession(submission, self._checks, key or submission.key(self._secret), self._sandbox, view)
+        session = GradingSession(
+            submission, self._checks, key or submission.derive_key(self._secret), self._sandbox, view
+        )
         try:
             result = session.grade()
         except GraderFailed as failure:

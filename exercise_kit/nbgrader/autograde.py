@@ -27,22 +27,22 @@ from sqlalchemy.exc import DBAPIError
 from exercise_kit.batch.locations import lock_folder
 from exercise_kit.conventions import make_check_grade_id
 from exercise_kit.judge.result import Result
-from exercise_kit.nbgrader.class_table import NOT_GRADED, Row, as_text, waits_for_a_person
+from exercise_kit.nbgrader.class_table import NOT_GRADED, Row, describe_manual_grading, render_class_table
 from exercise_kit.nbgrader.earlier import Earlier, read_earlier
 from exercise_kit.nbgrader.fault_messages import DISK_ERRORS, describe_fault, install_faults
 from exercise_kit.nbgrader.feedback import install_feedback
 from exercise_kit.nbgrader.generate import install_generate
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, describe_address, make_engine, refuse_new_gradebook
-from exercise_kit.nbgrader.grader_notes import Noted, note_same_file, read_notes
-from exercise_kit.nbgrader.handed_in import digest_folder, is_named
-from exercise_kit.nbgrader.roster import NO_ADDRESS, breaks_addresses
+from exercise_kit.nbgrader.grader_notes import Noted, read_notes, update_same_file_flags
+from exercise_kit.nbgrader.handed_in import digest_folder, matches_student_option
+from exercise_kit.nbgrader.roster import NO_ADDRESS, breaks_page_addresses
 from exercise_kit.nbgrader.scores import find_students_to_look_at_again, find_waiting_students
 from exercise_kit.nbgrader.typed_points import install_points
 from exercise_kit.nbgrader.validate import install_validate
 from exercise_kit.progress_bar import SECONDS, Count
 from exercise_kit.quoting import make_one_line
-from exercise_kit.report.terminal import remarks, score_of
-from exercise_kit.submission.find import FoundFile, find, find_out_of_place, stray_files
+from exercise_kit.report.terminal import describe_remarks, format_score
+from exercise_kit.submission.find import FoundFile, describe_stray_files, find, find_out_of_place
 from exercise_kit.submission.flags import SAME_FILE
 from exercise_kit.submission.released import Lessons, ReleasedError, remember_class
 
@@ -59,7 +59,7 @@ class _Recorded:
     waiting: set[str]
     points: dict[str, float]
 
-    def has(self, student: str, notes: Noted) -> bool:
+    def agrees_with_notes(self, student: str, notes: Noted) -> bool:
         """Say whether the gradebook knows of one what the page's notes say.
 
         Every check waits for a person until it has points, so that this alone does not tell that it was graded.
@@ -103,12 +103,12 @@ class JudgedAutograde(Autograde):
         self._again: dict[str, str] = {}  # why a student is graded once more
         self._said = False  # that there is another grader
         self._students = [path.name for path in _list_folders(submitted)]
-        chosen = [name for name in self._students if is_named(name, wanted)]
+        chosen = [name for name in self._students if matches_student_option(name, wanted)]
         handed_in = [submitted / name / lesson for name in chosen if (submitted / name / lesson).is_dir()]
         self.assignments = {str(folder): [str(folder / f"{lesson}.ipynb")] for folder in handed_in}
         if not self.assignments:
             who = "nobody has" if wanted == "*" else f"{wanted} has not"
-            self._stop(f"{who} handed in {lesson}: there is no folder {submitted / wanted / lesson}")
+            self._stop_with_error(f"{who} handed in {lesson}: there is no folder {submitted / wanted / lesson}")
 
     def convert_notebooks(self) -> None:
         """Grade them one after the other, and log one table; who grades at the same time takes turns with this.
@@ -126,14 +126,14 @@ class JudgedAutograde(Autograde):
                 self._flag_same_file(self.coursedir.assignment_id)
                 self._log_table(self.coursedir.assignment_id)
         except GradebookError as error:
-            self._stop(f"{error}; {KEPT}")
+            self._stop_with_error(f"{error}; {KEPT}")
         except DBAPIError as error:
             where = describe_address(make_url(self.coursedir.db_url))
-            self._stop(f"the gradebook {where} cannot be used: {_describe_cause(error)}; {KEPT}")
+            self._stop_with_error(f"the gradebook {where} cannot be used: {_describe_cause(error)}; {KEPT}")
         except OSError as error:
-            self._stop(f"{describe_fault(error, self.coursedir.root)}; {KEPT}")
+            self._stop_with_error(f"{describe_fault(error, self.coursedir.root)}; {KEPT}")
         if failed:
-            self._stop(f"the grader failed at {len(failed)} of {len(self.assignments)}: {', '.join(failed)}")
+            self._stop_with_error(f"the grader failed at {len(failed)} of {len(self.assignments)}: {', '.join(failed)}")
 
     def write_single_notebook(self, output: str, resources: ResourcesDict) -> None:
         """Write it, and remember for the table what the judge said of it."""
@@ -141,24 +141,24 @@ class JudgedAutograde(Autograde):
         result = resources["nbgrader"].get(RESULT)
         if isinstance(result, Result):
             student = str(resources["nbgrader"]["student"])
-            points = score_of(result) if result.status == "graded" else NOT_GRADED
-            said = "; ".join(filter(None, [self._again.get(student), remarks(result)]))
+            points = format_score(result) if result.status == "graded" else NOT_GRADED
+            said = "; ".join(filter(None, [self._again.get(student), describe_remarks(result)]))
             self._rows[student] = Row(student, points, said, result.waits_for)
 
     def _convert_all(self, lesson: str) -> list[str]:
         """Those at whom the grader failed; what the gradebook or the disk has against all stops it."""
         failed = []
-        recorded = self._read_recorded(lesson)
+        recorded = self._read_recorded_points(lesson)
         count, began = Count("grading", len(self.assignments)), monotonic()
         said = began
         for folder in sorted(self.assignments):
             student = Path(folder).parent.name
             self.notebooks = self.assignments[folder]
             try:
-                with self._turn():
+                with self._take_turn():
                     self._earlier = self._read_earlier(lesson, student)
                     if self._is_wanted(lesson, student, recorded):
-                        self._convert(lesson, student)
+                        self._convert_student(lesson, student)
             except (DBAPIError, GradebookError):
                 raise
             except Exception as error:  # whatever fails on our side costs this submission alone
@@ -194,7 +194,7 @@ class JudgedAutograde(Autograde):
             return True
         if student in (self.coursedir.student_id_exclude or "").split(","):
             return False
-        if not (why := self._explain_again(lesson, student, recorded)):
+        if not (why := self._explain_regrading(lesson, student, recorded)):
             return False
         self.log.info("%s: %s: graded again", student, why)
         self.log.info("for a new page, run: nbgrader generate_feedback %s", lesson)
@@ -202,20 +202,20 @@ class JudgedAutograde(Autograde):
         rmtree(self._format_dest(lesson, student))
         return True
 
-    def _explain_again(self, lesson: str, student: str, recorded: _Recorded) -> str:
+    def _explain_regrading(self, lesson: str, student: str, recorded: _Recorded) -> str:
         """Why a student with a page is graded once more, as a clause; "" where nothing speaks for it."""
         notes = self._read_notes(lesson, student)
         if not notes.finished:
             return "its grading was interrupted"
-        if not recorded.has(student, notes):
-            recorded.update(self._read_recorded(lesson))  # by somebody who grades at the same time
-        if not recorded.has(student, notes):
+        if not recorded.agrees_with_notes(student, notes):
+            recorded.update(self._read_recorded_points(lesson))  # by somebody who grades at the same time
+        if not recorded.agrees_with_notes(student, notes):
             return "there is a page, but no points are in the gradebook"
         if notes.submission and (now := self._digest_work(lesson, student)) and now != notes.submission:
             return "it was handed in again"
         if notes.points != {name: recorded.points.get(name, worth) for name, worth in notes.points.items()}:
             return "its points are others now"
-        if waiting := self._list_waiting(lesson, student):
+        if waiting := self._list_waiting_exercises(lesson, student):
             return f"{', '.join(waiting)} was not graded yet"
         return ""
 
@@ -224,7 +224,7 @@ class JudgedAutograde(Autograde):
             return digest_folder(Path(self._format_source(lesson, student)), Lessons(Path(self.coursedir.root)))
         return ""
 
-    def _read_recorded(self, lesson: str) -> _Recorded:
+    def _read_recorded_points(self, lesson: str) -> _Recorded:
         """Who has points in the gradebook."""
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             handed_in = {each.student_id for each in gradebook.assignment_submissions(lesson)}
@@ -237,23 +237,23 @@ class JudgedAutograde(Autograde):
     def _flag_same_file(self, lesson: str) -> None:
         """Flag the copies of one trained model, in all pages and in the rows of those who were graded now."""
         lessons = Lessons(Path(self.coursedir.root))
-        with suppress(ReleasedError), self._turn():
-            flagged = note_same_file(self.coursedir, lessons.get(lesson)) if lesson in lessons.names else set()
+        with suppress(ReleasedError), self._take_turn():
+            flagged = update_same_file_flags(self.coursedir, lessons.get(lesson)) if lesson in lessons.names else set()
             for student in sorted(flagged):
                 if row := self._rows.get(student):
                     self.log.warning("%s: %s", student, SAME_FILE)
                     said = "; ".join(filter(None, [f"[{SAME_FILE}]", row.remarks]))
                     self._rows[student] = row._replace(remarks=said)
 
-    def _turn(self) -> AbstractContextManager[None]:
-        return lock_folder(Path(self.coursedir.root) / ".vit_course" / "autograde", self._say_once)
+    def _take_turn(self) -> AbstractContextManager[None]:
+        return lock_folder(Path(self.coursedir.root) / ".vit_course" / "autograde", self._warn_once_of_other_grader)
 
-    def _say_once(self) -> None:
+    def _warn_once_of_other_grader(self) -> None:
         if not self._said:
             self.log.warning("somebody else is grading this class: the two take turns, one submission at a time")
         self._said = True
 
-    def _convert(self, lesson: str, student: str) -> None:
+    def _convert_student(self, lesson: str, student: str) -> None:
         try:
             self.run_pre_convert_hook()
             self._submission = self._digest_work(lesson, student)
@@ -285,7 +285,7 @@ class JudgedAutograde(Autograde):
             except MissingEntry:
                 if released:
                     raise GradebookError(Fault.GONE, describe_address(make_url(course.db_url))) from None
-                self._stop(f"{lesson} has not been released; first: nbgrader generate_assignment {lesson}")
+                self._stop_with_error(f"{lesson} has not been released; first: nbgrader generate_assignment {lesson}")
 
     def _log_table(self, lesson: str) -> None:
         """Everybody in one table: graded, not graded and why, graded before, missing."""
@@ -295,7 +295,7 @@ class JudgedAutograde(Autograde):
             for folder in self.assignments:
                 student = Path(folder).parent.name
                 if student not in rows and student not in (self.coursedir.student_id_exclude or "").split(","):
-                    rows[student] = self._make_kept_row(gradebook, lesson, student)
+                    rows[student] = self._make_unchanged_row(gradebook, lesson, student)
             roster = {student.id for student in gradebook.students} if everybody else set()
             waiting, checks = find_waiting_students(gradebook, lesson), make_check_grade_id("")
             again = find_students_to_look_at_again(gradebook, lesson)
@@ -306,17 +306,17 @@ class JudgedAutograde(Autograde):
             submitted = Path(self.coursedir.root) / self.coursedir.submitted_directory
             odd = find_out_of_place(submitted, Lessons(Path(self.coursedir.root)).names)
             rows |= {str(each.student): Row(str(each.student), NOT_GRADED, str(each.problem)) for each in odd}
-            for name in filter(breaks_addresses, self._students):
+            for name in filter(breaks_page_addresses, self._students):
                 self.log.warning("'%s': %s", make_one_line(name), NO_ADDRESS)
-            if stray := stray_files(submitted):
+            if stray := describe_stray_files(submitted):
                 self.log.warning("%s", stray)
         before = len(self.assignments) - len(self._rows)
         kept = f"; {before} of them before, and left as they were: --force grades them again" if before else ""
         written = {who for who, cells in waiting.items() if not all(each.startswith(checks) for each in cells)}
-        kept += waits_for_a_person(written & rows.keys(), again.keys() & rows.keys())
-        self.log.info("%s%s", as_text(rows[student] for student in sorted(rows)), kept)
+        kept += describe_manual_grading(written & rows.keys(), again.keys() & rows.keys())
+        self.log.info("%s%s", render_class_table(rows[student] for student in sorted(rows)), kept)
 
-    def _make_kept_row(self, gradebook: Any, lesson: str, student: str) -> Row:
+    def _make_unchanged_row(self, gradebook: Any, lesson: str, student: str) -> Row:
         """The row of a student whom this run left as they were, by the gradebook and the notes in their notebook."""
         notes = self._read_notes(lesson, student)
         with suppress(MissingEntry):
@@ -331,7 +331,7 @@ class JudgedAutograde(Autograde):
     def _read_notes(self, lesson: str, student: str) -> Noted:
         return read_notes(Path(self._format_dest(lesson, student)) / f"{lesson}.ipynb")
 
-    def _list_waiting(self, lesson: str, student: str) -> list[str]:
+    def _list_waiting_exercises(self, lesson: str, student: str) -> list[str]:
         """The exercises that wait for a file to be mended, and to which nobody gave points by hand."""
         waiting = self._read_notes(lesson, student).waiting
         if not waiting:
@@ -348,11 +348,11 @@ class JudgedAutograde(Autograde):
         lessons, submitted = Lessons(Path(course.root)), Path(course.root) / course.submitted_directory
         names = lessons.names
         for found in find([submitted / student], names, Path(course.root)):
-            if found.path.is_file() and found.assignment not in names and _may_be(lesson, found, lessons):
+            if found.path.is_file() and found.assignment not in names and _may_belong_to_lesson(lesson, found, lessons):
                 return f"{found.path.relative_to(submitted)} lies in the wrong place: it belongs in {student}/{lesson}/"
         return "nothing handed in"
 
-    def _stop(self, message: str) -> None:
+    def _stop_with_error(self, message: str) -> None:
         self.log.error(message)
         raise NbGraderException(message) from None
 
@@ -362,7 +362,7 @@ def _list_folders(submitted: Path) -> Iterator[Path]:
         yield from (path for path in sorted(submitted.iterdir()) if path.is_dir() and not path.name.startswith("."))
 
 
-def _may_be(lesson: str, found: FoundFile, lessons: Lessons) -> bool:
+def _may_belong_to_lesson(lesson: str, found: FoundFile, lessons: Lessons) -> bool:
     """Say whether a file is of a lesson; of one that cannot be read nobody knows."""
     from exercise_kit.submission.parse import open_answers  # with torch, which formgrader's server does without
 

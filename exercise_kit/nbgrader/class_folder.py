@@ -54,14 +54,14 @@ def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
     if not notebooks:
         message = f"no built lesson in {lessons_root / 'solutions'}; run 'vit-course build' there first"
         raise ClassFolderError(message)
-    refuse_in_use(directory)
+    refuse_used_folder(directory)
     draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
     try:
-        _fill(draft, notebooks)
+        _fill_class_folder(draft, notebooks)
         _copy_checks(checks, draft / "hidden")
         if (lessons_root / OF_CLASS).is_dir():
             shutil.copytree(lessons_root / OF_CLASS, draft, dirs_exist_ok=True)
-        _keep_to_owner(draft)
+        _restrict_to_owner(draft)
         move_into_place(draft, directory)
     except OSError as error:
         raise ClassFolderError(f"cannot make {directory}: {error}") from error
@@ -70,7 +70,7 @@ def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
     return ClassFolder(directory, tuple(notebook.stem for notebook in notebooks))
 
 
-def refuse_in_use(directory: Path) -> None:
+def refuse_used_folder(directory: Path) -> None:
     """See that a class folder can be made in a place.
 
     Raises:
@@ -92,13 +92,13 @@ def move_into_place(draft: Path, directory: Path) -> None:
         child.rename(directory / child.name)
 
 
-def _fill(folder: Path, notebooks: Sequence[Path]) -> None:
+def _fill_class_folder(folder: Path, notebooks: Sequence[Path]) -> None:
     for notebook in notebooks:
         target = folder / "source" / notebook.stem / notebook.name
         target.parent.mkdir(parents=True)
         shutil.copyfile(notebook, target)
     names = [notebook.stem for notebook in notebooks]
-    _write(
+    _write_template(
         folder / "nbgrader_config.py",
         "nbgrader_config.py.txt",
         code_stub=repr(CODE_STUB),
@@ -107,7 +107,7 @@ def _fill(folder: Path, notebooks: Sequence[Path]) -> None:
         lesson=names[0],
     )
     results = course().results
-    _write(
+    _write_template(
         folder / "README.md",
         "README.md",
         package=read_package_name(),
@@ -124,12 +124,12 @@ def _copy_checks(checks: Path, target: Path) -> None:
         shutil.copyfile(path, target / path.name)
 
 
-def _keep_to_owner(folder: Path) -> None:
+def _restrict_to_owner(folder: Path) -> None:
     """Nobody else reads answers, checks and grades, whatever the umask is."""
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o700 if path.is_dir() else 0o600)
 
 
-def _write(path: Path, template: str, **values: str) -> None:
+def _write_template(path: Path, template: str, **values: str) -> None:
     text = Template((TEMPLATES / template).read_text(encoding="utf-8"))
     path.write_text(text.substitute(values), encoding="utf-8")

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from exercise_kit.nbgrader.export import look_again
+from exercise_kit.nbgrader.export import describe_points_to_review
 from exercise_kit.quoting import make_one_line
-from exercise_kit.report.terminal import advice, waits
+from exercise_kit.report.terminal import advise_on_waits, describe_waits
 
 COLUMNS = 120
 NOT_GRADED = "not graded"
@@ -28,7 +28,7 @@ class Row(NamedTuple):
     waits_for: Mapping[str, str] = MappingProxyType({})
 
 
-def as_text(rows: Iterable[Row]) -> str:
+def render_class_table(rows: Iterable[Row]) -> str:
     """A table of students, their points and what there is to say, and below it how many of each kind."""
     table = Table(box=None, pad_edge=False, show_edge=False)
     rows = list(rows)
@@ -42,15 +42,15 @@ def as_text(rows: Iterable[Row]) -> str:
     out = StringIO()
     Console(file=out, width=COLUMNS).print(table)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
-    counted = [*(f"{n} {what}" for what, n in counts.items()), *waits(waiting)]
-    return "\n".join(["the class in one table", *lines, make_one_line(", ".join(counted)), *advice(waiting)])
+    counted = [*(f"{n} {what}" for what, n in counts.items()), *describe_waits(waiting)]
+    return "\n".join(["the class in one table", *lines, make_one_line(", ".join(counted)), *advise_on_waits(waiting)])
 
 
-def waits_for_a_person(written: Iterable[str], again: Iterable[str]) -> str:
+def describe_manual_grading(written: Iterable[str], again: Iterable[str]) -> str:
     """Say how many wait for points by hand, and who has some that are to be looked at again."""
     by_hand, names = len(list(written)), sorted(again)
     said = ""
     if by_hand:
         verb = "waits" if by_hand == 1 else "wait"
         said += f"; {by_hand} {verb} for points by hand: formgrader lists them under Manual Grading"
-    return f"{said}; {len(names)} with {look_again(names)}" if names else said
+    return f"{said}; {len(names)} with {describe_points_to_review(names)}" if names else said

@@ -30,7 +30,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import compute_checksum
 
 from exercise_kit.conventions import NBGRADER_SCHEMA
-from exercise_kit.nbgrader.written_math import without_live_math
+from exercise_kit.nbgrader.written_math import disable_math_commands
 from exercise_kit.quoting import make_legible
 
 # the place of a cell in the submitted file, for the step that fills in what the cell printed; no finished page has one
@@ -61,7 +61,7 @@ _PICTURE = re.compile(r"data:image/[a-z]{1,9};base64,[A-Za-z0-9+/=]*+")
 _BLANK_LINE = re.compile(r"\n[ \t]*(?=\n)")
 
 
-def read_marks(released: Notebook) -> dict[str, dict[str, Any]]:
+def read_released_metadata(released: Notebook) -> dict[str, dict[str, Any]]:
     """nbgrader's metadata of every cell that was released with a mark, by its grade id, as the gradebook has it."""
     points = {cell.name: cell.max_score for cell in released.grade_cells}
     solutions = {cell.name for cell in released.solution_cells}
@@ -91,42 +91,42 @@ class CleanCells(NbGraderPreprocessor):
         """Rebuild a submission's cells in place."""
         where = resources["nbgrader"]
         with Gradebook(where["db_url"]) as gradebook:
-            marks = read_marks(gradebook.find_notebook(where["notebook"], where["assignment"]))
+            marks = read_released_metadata(gradebook.find_notebook(where["notebook"], where["assignment"]))
         for place in reversed(range(len(notebook.cells))):
             cell = notebook.cells[place]
-            grade_id = _grade_id(cell)
+            grade_id = _read_grade_id(cell)
             mark = marks.get(grade_id) if grade_id else None
             kept = mark is not None and mark["cell_type"] == cell.cell_type
             if kept and grade_id:
                 del marks[grade_id]
-            notebook.cells[place] = _rebuild(cell, cell.metadata.get(PLACE, place), mark if kept else None)
+            notebook.cells[place] = _rebuild_cell(cell, cell.metadata.get(PLACE, place), mark if kept else None)
         # of a submission without cells too, the page of a killed run is known by this
         notebook.metadata = NotebookNode({PLACE: 0})
-        rename_ids(notebook.cells)
+        make_cell_ids_valid(notebook.cells)
         return notebook, resources
 
 
-def _grade_id(cell: NotebookNode) -> str | None:
+def _read_grade_id(cell: NotebookNode) -> str | None:
     mark = cell.metadata.get("nbgrader")
     found = mark.get("grade_id") if isinstance(mark, Mapping) else None
     return found if isinstance(found, str) else None
 
 
-def _rebuild(cell: NotebookNode, place: object, mark: Mapping[str, Any] | None) -> NotebookNode:
+def _rebuild_cell(cell: NotebookNode, place: object, mark: Mapping[str, Any] | None) -> NotebookNode:
     kind = cell.cell_type if cell.cell_type in _CELL_TYPES else "raw"
     metadata: dict[str, Any] = {PLACE: place}
     if mark is not None:
         metadata["nbgrader"] = dict(mark)
     rebuilt = {"cell_type": kind, "id": cell.get("id"), "source": make_legible(cell.source), "metadata": metadata}
     if kind == "code":
-        rebuilt |= {"execution_count": None, "outputs": [] if mark else _keep_stills(cell)}
+        rebuilt |= {"execution_count": None, "outputs": [] if mark else _keep_still_pictures(cell)}
     elif attachments := list_pictures(cell.get("attachments")):
         rebuilt["attachments"] = attachments
     node: NotebookNode = from_dict(rebuilt)
     return node
 
 
-def _keep_stills(cell: NotebookNode) -> list[dict[str, Any]]:
+def _keep_still_pictures(cell: NotebookNode) -> list[dict[str, Any]]:
     """Return what stays of a code cell's outputs: a picture, as the reader put it there."""
     shown = [output.get("data") for output in cell.get("outputs", ()) if isinstance(output, Mapping)]
     stills = [make_still_outputs(data.get("image/png")) for data in shown if isinstance(data, Mapping)]
@@ -145,7 +145,7 @@ def list_pictures(attachments: object) -> dict[str, dict[str, str]]:
     return kept
 
 
-def rename_ids(cells: Sequence[MutableMapping[str, Any]]) -> None:
+def make_cell_ids_valid(cells: Sequence[MutableMapping[str, Any]]) -> None:
     """Give a new id to each cell that has none, one that nbformat refuses, or one that another cell has too."""
     taken: set[str] = set()
     for place, cell in enumerate(cells):
@@ -174,9 +174,9 @@ class TameMarkdown(NbGraderPreprocessor):
         mark = cell.metadata.get("nbgrader")
         released = mark is not None and mark.get("checksum") == compute_checksum(cell)
         if cell.cell_type == "raw":
-            cell.source = escape(_cut(cell.source))
+            cell.source = escape(_truncate_answer(cell.source))
         elif cell.cell_type == "markdown" and not released:
-            length = _measure_parsed(cell.source)
+            length = _count_parsed_characters(cell.source)
             cell.source = sanitize_markdown(cell.source, cell.get("attachments"), min(_LONGEST_PARSED, self._left))
             self._left -= length
         return cell, resources
@@ -195,38 +195,38 @@ def sanitize_markdown(
     >>> sanitize_markdown("so **that** $a < b$ <script>alert(1)</script> [here](javascript:run)")
     '<div><p>so <strong>that</strong> $a &lt; b$ &lt;script&gt;alert(1)&lt;/script&gt; <a>here</a></p></div>'
     """
-    if len(markdown) > _LONGEST_SHOWN or _measure_parsed(markdown) > longest_parsed:
-        return f"<div><pre>{_join_lines(escape(_cut(markdown)))}</pre></div>"
+    if len(markdown) > _LONGEST_SHOWN or _count_parsed_characters(markdown) > longest_parsed:
+        return f"<div><pre>{_join_lines(escape(_truncate_answer(markdown)))}</pre></div>"
     once = not attachments and len(markdown) <= _LONGEST_PARSED
-    return _parsed_once(markdown) if once else _render(markdown, attachments)
+    return _parsed_once(markdown) if once else _render_markdown(markdown, attachments)
 
 
-def _render(markdown: str, attachments: dict[str, dict[str, str]] | None = None) -> str:
+def _render_markdown(markdown: str, attachments: dict[str, dict[str, str]] | None = None) -> str:
     try:
         html = MarkdownWithMath(renderer=IPythonRenderer(escape=False, attachments=attachments)).render(markdown)
     except Exception:  # a picture that is not attached, brackets a thousand deep: it is shown as it was typed
         html = f"<pre>{escape(markdown)}</pre>"
-    harmless = bleach.clean(html, tags=_TAGS, attributes=_may_stay, protocols=_PROTOCOLS)
+    harmless = bleach.clean(html, tags=_TAGS, attributes=_is_attribute_allowed, protocols=_PROTOCOLS)
     return f"<div>{_join_lines(harmless.strip())}</div>"
 
 
 # most text of a notebook is the lesson's, and the same for a whole class
-_parsed_once = lru_cache(maxsize=512)(_render)
+_parsed_once = lru_cache(maxsize=512)(_render_markdown)
 
 
 def _join_lines(html: str) -> str:
-    return _BLANK_LINE.sub("\n&#10;", without_live_math(html))
+    return _BLANK_LINE.sub("\n&#10;", disable_math_commands(html))
 
 
-def _cut(text: str) -> str:
+def _truncate_answer(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} … (cut: the answer has {len(text):,} characters)"
 
 
-def _measure_parsed(markdown: str) -> int:
+def _count_parsed_characters(markdown: str) -> int:
     return len(_PICTURE.sub("", markdown))
 
 
-def _may_stay(tag: str, attribute: str, value: str) -> bool:
+def _is_attribute_allowed(tag: str, attribute: str, value: str) -> bool:
     if attribute not in _ATTRIBUTES.get(tag, ()):
         return False
     if tag == "img" and attribute == "src":
@@ -245,11 +245,11 @@ class RestoreCells(NbGraderPreprocessor):
         where = resources["nbgrader"]
         with Gradebook(where["db_url"]) as gradebook:
             released = gradebook.find_notebook(where["notebook"], where["assignment"])
-            self._put_back(notebook, released)
+            self._restore_missing_cells(notebook, released)
         return notebook, resources
 
-    def _put_back(self, notebook: NotebookNode, released: Notebook) -> None:
-        marks = read_marks(released)
+    def _restore_missing_cells(self, notebook: NotebookNode, released: Notebook) -> None:
+        marks = read_released_metadata(released)
         place = 0
         missing: list[str] = []
         for source in released.source_cells:
@@ -258,14 +258,14 @@ class RestoreCells(NbGraderPreprocessor):
                 place = names.index(source.name) + 1
             else:
                 missing.append(source.name)
-                notebook.cells.insert(place, _as_released(source, marks[source.name]))
+                notebook.cells.insert(place, _make_released_cell(source, marks[source.name]))
                 place += 1
         if missing:
             first = ", ".join([*missing[:_MOST_NAMED], *(["…"] if len(missing) > _MOST_NAMED else [])])
             self.log.info("put back, for the submission lacked them: %d marked cells (%s)", len(missing), first)
 
 
-def _as_released(source: SourceCell, mark: dict[str, Any]) -> NotebookNode:
+def _make_released_cell(source: SourceCell, mark: dict[str, Any]) -> NotebookNode:
     make = new_code_cell if source.cell_type == "code" else new_markdown_cell
     cell: NotebookNode = make(source.source, metadata={"nbgrader": mark})
     return cell

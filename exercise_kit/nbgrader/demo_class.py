@@ -16,7 +16,7 @@ from nbgrader.api import Gradebook
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, RUBRIC, make_check_grade_id
 from exercise_kit.files import write
 from exercise_kit.judge.result import ExerciseResult
-from exercise_kit.nbgrader.page_head import report_in
+from exercise_kit.nbgrader.page_head import read_report
 
 
 def read_model_answers(class_dir: Path, lesson: str) -> dict[str, str]:
@@ -24,8 +24,8 @@ def read_model_answers(class_dir: Path, lesson: str) -> dict[str, str]:
 
     A question's rubric, which is for graders, is left out.
     """
-    notebook = _read(class_dir / "source" / lesson / f"{lesson}.ipynb")
-    return {name: _as_student(cell.source) for name, cell in _answer_cells(notebook).items()}
+    notebook = _read_notebook(class_dir / "source" / lesson / f"{lesson}.ipynb")
+    return {name: _strip_solution_markers(cell.source) for name, cell in _find_answer_cells(notebook).items()}
 
 
 def write_submissions(class_dir: Path, lesson: str, answers: Mapping[str, Mapping[str, str]]) -> dict[str, Path]:
@@ -47,8 +47,8 @@ def write_submissions(class_dir: Path, lesson: str, answers: Mapping[str, Mappin
     released = class_dir / "release" / lesson / f"{lesson}.ipynb"
     written = {}
     for student, sources in answers.items():
-        notebook = _read(released)
-        cells = _answer_cells(notebook)
+        notebook = _read_notebook(released)
+        cells = _find_answer_cells(notebook)
         for name, source in sources.items():
             if name not in cells:
                 raise ValueError(f"{lesson} has no exercise or question {name!r}; it has {', '.join(cells)}")
@@ -60,18 +60,18 @@ def write_submissions(class_dir: Path, lesson: str, answers: Mapping[str, Mappin
     return written
 
 
-def _as_student(source: str) -> str:
+def _strip_solution_markers(source: str) -> str:
     answer = source.partition(RUBRIC)[0].rstrip()
     lines = (line for line in answer.split("\n") if line.strip() not in (BEGIN_SOLUTION, END_SOLUTION))
     return "\n".join(lines)
 
 
-def _read(path: Path) -> NotebookNode:
+def _read_notebook(path: Path) -> NotebookNode:
     notebook: NotebookNode = nbformat.read(path, as_version=4)
     return notebook
 
 
-def _answer_cells(notebook: NotebookNode) -> dict[str, NotebookNode]:
+def _find_answer_cells(notebook: NotebookNode) -> dict[str, NotebookNode]:
     roles = ((cell, cell.metadata.get("nbgrader", {})) for cell in notebook.cells)
     return {role["grade_id"]: cell for cell, role in roles if role.get("solution")}
 
@@ -109,7 +109,7 @@ class Graded:
 DemoSubmission = tuple[str, Mapping[str, str]]
 
 
-def rehearse(
+def grade_demo_class(
     class_dir: Path,
     lesson: str,
     students: Callable[[Path], Mapping[str, DemoSubmission]],
@@ -158,7 +158,7 @@ def _read_graded(class_dir: Path, lesson: str, gradebook: Gradebook, student: st
     notebook = gradebook.find_submission_notebook(lesson, lesson, student)
     grades = {grade.name: grade for grade in notebook.grades}
     notebook_file = class_dir / "autograded" / student / lesson / f"{lesson}.ipynb"
-    reports = tuple(filter(None, map(report_in, _read(notebook_file).cells)))
+    reports = tuple(filter(None, map(read_report, _read_notebook(notebook_file).cells)))
     exercises = tuple(
         (report.name, float(grades[name].score), float(grades[name].max_score))
         for report in reports

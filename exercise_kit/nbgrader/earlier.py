@@ -33,7 +33,7 @@ class Earlier:
     texts: Mapping[str, str] = field(default_factory=dict)
     points: Mapping[str, tuple[float | None, bool]] = field(default_factory=dict)
 
-    def is_listed(self, cell: NotebookNode, automatic: float | None, submission: str) -> bool:
+    def needs_manual_grading(self, cell: NotebookNode, automatic: float | None, submission: str) -> bool:
         """Say whether formgrader is to list points by hand: as before where the work is the same, else always.
 
         Args:

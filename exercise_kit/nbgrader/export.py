@@ -43,7 +43,7 @@ class GradesWithFlags(ExportPlugin):
         waiting: dict[str, list[str]] = {}
         again: dict[str, list[str]] = {}
         for assignment in sorted(gradebook.assignments, key=lambda each: (str(each.duedate or ""), each.name)):
-            for student in sorted(gradebook.students, key=_place):
+            for student in sorted(gradebook.students, key=_make_sort_key):
                 if self._is_wanted(self.assignment, assignment.name) and self._is_wanted(self.student, student.id):
                     course = CourseDirectory(parent=self)
                     folder = Path(course.format_path(course.autograded_directory, student.id, assignment.name))
@@ -59,7 +59,7 @@ class GradesWithFlags(ExportPlugin):
         for lesson, students in waiting.items():
             self.log.warning("%s", describe_not_graded(lesson, students))
         for lesson, students in again.items():
-            self.log.warning("%s: %s", lesson, look_again(students))
+            self.log.warning("%s: %s", lesson, describe_points_to_review(students))
 
     @staticmethod
     def _is_wanted(names: list[Any], name: str) -> bool:
@@ -78,7 +78,7 @@ def describe_not_graded(lesson: str, students: Sequence[str]) -> str:
     )
 
 
-def look_again(students: Iterable[str]) -> str:
+def describe_points_to_review(students: Iterable[str]) -> str:
     """A clause on those who have points by hand for work that is other work now."""
     return make_one_line(
         f"points by hand for other work than there is now: {', '.join(students)}: look at it in formgrader under "
@@ -113,6 +113,6 @@ def _write_remarks(score: LessonScore) -> str:
     return "; ".join(filter(None, (waiting, looked_at, notes.reason)))
 
 
-def _place(student: Any) -> tuple[str, str, str]:
+def _make_sort_key(student: Any) -> tuple[str, str, str]:
     """By name, in every database alike: they differ in where a name stands that is not there."""
     return student.last_name or "", student.first_name or "", student.id

@@ -22,7 +22,13 @@ from nbgrader.apps.baseapp import NbGrader
 from nbgrader.converters import GenerateFeedback
 from nbgrader.converters.base import BaseConverter, NbGraderException
 
-from exercise_kit.nbgrader.gradebook import GradebookError, is_released, make_engine, refuse_new_gradebook, watch
+from exercise_kit.nbgrader.gradebook import (
+    GradebookError,
+    has_released_lesson,
+    listen_to_connections,
+    make_engine,
+    refuse_new_gradebook,
+)
 from exercise_kit.quoting import make_legible
 
 PAGES = "nbgrader.server_extensions.formgrader.base"
@@ -43,19 +49,19 @@ def describe_fault(error: BaseException | None, root: str) -> str:
 
 def install_faults() -> None:
     """Put them in place; a configuration is read twice, and the second time changes nothing."""
-    watch()
-    _replace(NbGrader, "start", _start)
-    _replace(BaseConverter, "convert_notebooks", _convert_notebooks)
-    _replace(nbgrader.apps.api, "capture_log", _capture_log)
+    listen_to_connections()
+    _replace_method(NbGrader, "start", _wrap_start)
+    _replace_method(BaseConverter, "convert_notebooks", _wrap_convert_notebooks)
+    _replace_method(nbgrader.apps.api, "capture_log", _wrap_capture_log)
     _replace_gradebook(NbGraderAPI)
     if PAGES in sys.modules:
         handler = sys.modules[PAGES].BaseHandler
         _replace_gradebook(handler)
-        _replace(handler, "on_finish", _on_finish)
-        _replace(handler, "write_error", _write_error)
+        _replace_method(handler, "on_finish", _wrap_on_finish)
+        _replace_method(handler, "write_error", _wrap_write_error)
 
 
-def _replace(owner: Any, name: str, make: Callable[[Method], Method]) -> None:
+def _replace_method(owner: Any, name: str, make: Callable[[Method], Method]) -> None:
     before = getattr(owner, name)
     if getattr(before, "__module__", None) != __name__:
         after = wraps(before)(make(before))
@@ -69,7 +75,7 @@ def _replace_gradebook(owner: Any) -> None:
     if before.fget.__module__ != __name__:
 
         def gradebook(self: Any) -> Any:
-            with refuse_new_gradebook(is_released(Path(self.coursedir.root))):
+            with refuse_new_gradebook(has_released_lesson(Path(self.coursedir.root))):
                 return before.fget(self)
 
         owner.gradebook = property(gradebook)
@@ -89,7 +95,7 @@ class LegibleLog(logging.Filter):
 _legible_log = LegibleLog()
 
 
-def _start(before: Method) -> Method:
+def _wrap_start(before: Method) -> Method:
     def start(self: Any) -> None:
         self.log.addFilter(_legible_log)  # once, however often it is added
         try:
@@ -103,13 +109,13 @@ def _start(before: Method) -> Method:
     return start
 
 
-def _capture_log(before: Method) -> Method:
+def _wrap_capture_log(before: Method) -> Method:
     """formgrader shows a traceback in a panel below the log; what a sentence in the log says needs none."""
 
     def capture_log(app: Any, *more: Any) -> Any:
         start, said = app.start, False
 
-        def start_saying() -> None:
+        def start_and_log_fault() -> None:
             nonlocal said
             try:
                 start()
@@ -119,7 +125,7 @@ def _capture_log(before: Method) -> Method:
                     app.log.error("%s", describe_fault(error, app.coursedir.root))
                 raise
 
-        app.start = start_saying
+        app.start = start_and_log_fault
         result = before(app, *more)
         if said:
             del result["error"]
@@ -138,7 +144,7 @@ class _Stop(KeyboardInterrupt):
 _STEPS = ("init_destination", "init_assignment", "convert_single_notebook", "set_permissions")
 
 
-def _convert_notebooks(before: Method) -> Method:
+def _wrap_convert_notebooks(before: Method) -> Method:
     """nbgrader would log a traceback for each student: so the gradebook is tried before the first."""
 
     def convert_notebooks(self: Any) -> None:
@@ -146,7 +152,7 @@ def _convert_notebooks(before: Method) -> Method:
         with refuse_new_gradebook(needed), Gradebook(self.coursedir.db_url, self.coursedir.course_id):
             pass
         for name in _STEPS:
-            setattr(self, name, _stopping(getattr(self, name)))
+            setattr(self, name, _wrap_step(getattr(self, name)))
         try:
             before(self)
         except (_Stop, OSError) as stopped:
@@ -157,8 +163,8 @@ def _convert_notebooks(before: Method) -> Method:
     return convert_notebooks
 
 
-def _stopping(step: Method) -> Method:
-    def stopping(*arguments: Any) -> Any:
+def _wrap_step(step: Method) -> Method:
+    def run_or_stop(*arguments: Any) -> Any:
         try:
             return step(*arguments)
         except (OSError, GradebookError) as error:
@@ -166,10 +172,10 @@ def _stopping(step: Method) -> Method:
                 raise
             raise _Stop from error
 
-    return stopping
+    return run_or_stop
 
 
-def _on_finish(before: Method) -> Method:
+def _wrap_on_finish(before: Method) -> Method:
     """Close formgrader's gradebook with each request, which nbgrader keeps open for as long as the server runs.
 
     It would go on with a file that was deleted, and write a person's points into that; a server that was started
@@ -185,7 +191,7 @@ def _on_finish(before: Method) -> Method:
     return on_finish
 
 
-def _write_error(before: Method) -> Method:
+def _wrap_write_error(before: Method) -> Method:
     def write_error(self: Any, status_code: int, **about: Any) -> None:
         error = about.get("exc_info", (None, None, None))[1]
         if not isinstance(error, GradebookError):

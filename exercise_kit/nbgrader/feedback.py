@@ -35,9 +35,9 @@ from nbgrader.utils import rmtree
 from traitlets.config import Config
 
 from exercise_kit.nbgrader.cleaning import sanitize_markdown
-from exercise_kit.nbgrader.export import describe_not_graded, look_again
+from exercise_kit.nbgrader.export import describe_not_graded, describe_points_to_review
 from exercise_kit.nbgrader.grader_notes import read_notes
-from exercise_kit.nbgrader.handed_in import is_named
+from exercise_kit.nbgrader.handed_in import matches_student_option
 from exercise_kit.nbgrader.page_head import STYLE, render_page_head
 from exercise_kit.nbgrader.scores import (
     find_students_to_look_at_again,
@@ -60,7 +60,7 @@ class NotGraded(str):
 NOT_YET = NotGraded("not graded yet")
 
 
-def _number(convert: Callable[..., Any]) -> Callable[..., Any]:
+def _make_number_filter(convert: Callable[..., Any]) -> Callable[..., Any]:
     """A filter of jinja's for numbers, through which the words pass."""
 
     def convert_if_graded(value: Any, *arguments: Any) -> Any:
@@ -69,7 +69,7 @@ def _number(convert: Callable[..., Any]) -> Callable[..., Any]:
     return convert_if_graded
 
 
-def _as_float(value: Any, default: float = 0.0) -> float:
+def _convert_to_float(value: Any, default: float = 0.0) -> float:
     """jinja's filter ``float``."""
     try:
         return float(value)
@@ -77,7 +77,7 @@ def _as_float(value: Any, default: float = 0.0) -> float:
         return default
 
 
-FILTERS = {"float": _number(_as_float), "round": _number(do_round)}
+FILTERS = {"float": _make_number_filter(_convert_to_float), "round": _make_number_filter(do_round)}
 
 
 class GetPoints(GetGrades):
@@ -101,8 +101,8 @@ class OpenWithReport(NbGraderPreprocessor):
         where["head"] = render_page_head(notebook, course, where["assignment"], where["student"])
         with suppress(ReleasedError, KeyError):  # then nobody can tell what was given, and all of it is shown
             given = _read_only_cells(Lessons(Path(course.root)).get(where["assignment"]))
-            for is_given, cells in groupby(notebook.cells, lambda cell: _is_given(cell, given)):
-                _fold(list(cells), given) if is_given else None
+            for is_given, cells in groupby(notebook.cells, lambda cell: _is_lesson_cell(cell, given)):
+                _mark_fold(list(cells), given) if is_given else None
         return notebook, resources
 
 
@@ -118,12 +118,12 @@ def _read_only_cells(lesson: ReleasedLesson) -> dict[str, str]:
     return given
 
 
-def _is_given(cell: NotebookNode, given: Mapping[str, str]) -> bool:
+def _is_lesson_cell(cell: NotebookNode, given: Mapping[str, str]) -> bool:
     mark = cell.metadata.get("nbgrader", {})
     return not (mark.get("solution") or mark.get("grade")) and cell.source in given
 
 
-def _fold(cells: Sequence[NotebookNode], given: Mapping[str, str]) -> None:
+def _mark_fold(cells: Sequence[NotebookNode], given: Mapping[str, str]) -> None:
     heading = next(filter(None, (given[cell.source] for cell in cells)), "")
     count = f"{len(cells)} cell{'' if len(cells) == 1 else 's'} of the lesson"
     cells[0].metadata["given_from"] = f"{count}: {heading}" if heading else count
@@ -166,7 +166,9 @@ class FeedbackPages(GenerateFeedback):
         lesson, wanted = self.coursedir.assignment_id, self.coursedir.student_id
         graded = Path(self.coursedir.root) / self.coursedir.autograded_directory
         pages = sorted(graded.glob(f"*/{escape(lesson)}/{escape(lesson)}.ipynb"))
-        self.assignments = {str(page.parent): [str(page)] for page in pages if is_named(page.parts[-3], wanted)}
+        self.assignments = {
+            str(page.parent): [str(page)] for page in pages if matches_student_option(page.parts[-3], wanted)
+        }
         if not self.assignments:
             words = f"nothing is graded of {lesson} for {wanted}; first: nbgrader autograde {lesson}"
             self.log.error("%s", words)
@@ -235,7 +237,7 @@ class FeedbackPages(GenerateFeedback):
         if waiting:
             self.log.warning("%s", describe_not_graded(lesson, waiting))
         if again:
-            self.log.warning("%s: %s", lesson, look_again(sorted(again)))
+            self.log.warning("%s: %s", lesson, describe_points_to_review(sorted(again)))
         if without := [student for student in sorted(with_points) if self._lacks_page(lesson, student)]:
             words = make_one_line(f"{lesson}: graded, and without a page: {', '.join(without)}")
             self.log.error("%s; first: nbgrader autograde %s", words, lesson)
@@ -243,7 +245,7 @@ class FeedbackPages(GenerateFeedback):
 
     def _lacks_page(self, lesson: str, student: str) -> bool:
         excluded = (self.coursedir.student_id_exclude or "").split(",")
-        wanted = is_named(student, self.coursedir.student_id) and student not in excluded
+        wanted = matches_student_option(student, self.coursedir.student_id) and student not in excluded
         return wanted and not (Path(self._format_dest(lesson, student)) / f"{lesson}.html").is_file()
 
 

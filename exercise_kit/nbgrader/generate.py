@@ -20,7 +20,7 @@ from nbgrader.converters import GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 
 from exercise_kit.files import write_and_make_folder
-from exercise_kit.nbgrader.gradebook import is_released, read_address, refuse_new_gradebook
+from exercise_kit.nbgrader.gradebook import has_released_lesson, read_gradebook_address, refuse_new_gradebook
 from exercise_kit.quoting import make_one_line
 from exercise_kit.submission.released import find_earlier_releases
 
@@ -68,7 +68,10 @@ def describe_next_steps(class_dir: Path, lesson: str) -> str:
     """
     if not (class_dir / "release" / lesson / f"{lesson}.ipynb").is_file():
         return ""
-    with refuse_new_gradebook(is_released(class_dir)), Gradebook(read_address(class_dir)) as gradebook:
+    with (
+        refuse_new_gradebook(has_released_lesson(class_dir)),
+        Gradebook(read_gradebook_address(class_dir)) as gradebook,
+    ):
         if refused := explain_refused_change(gradebook, lesson, class_dir / "source" / lesson / f"{lesson}.ipynb"):
             return refused
         try:

@@ -77,7 +77,7 @@ class GradebookError(Exception):
         self.fault = fault
 
 
-def read_address(class_dir: Path) -> str:
+def read_gradebook_address(class_dir: Path) -> str:
     """The address of a class's gradebook, as its configuration has it, which is read and not run.
 
     Raises:
@@ -96,19 +96,19 @@ def read_address(class_dir: Path) -> str:
         return f"sqlite:///{file}"
     if not (isinstance(values[-1], ast.Constant) and isinstance(values[-1].value, str)):
         raise GradebookError(Fault.COMPUTED, f"of {class_dir}")
-    url = _parse(values[-1].value)
+    url = _parse_address(values[-1].value)
     if url.get_backend_name() == "sqlite" and url.database:  # nbgrader's commands work in the class folder
         url = url.set(database=str(class_dir / url.database))
     return url.render_as_string(hide_password=False)
 
 
-def find_file(address: str) -> Path | None:
+def find_gradebook_file(address: str) -> Path | None:
     """The file that is the gradebook; None: it is on a server.
 
     Raises:
         GradebookError: the address cannot be read.
     """
-    url = _parse(address)
+    url = _parse_address(address)
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
 
 
@@ -118,8 +118,8 @@ def make_engine(address: str) -> Engine:
     Raises:
         GradebookError: the address cannot be read, or its driver is not installed.
     """
-    watch()
-    url = _parse(address)
+    listen_to_connections()
+    url = _parse_address(address)
     try:
         return create_engine(url, poolclass=NullPool)
     except (ImportError, NoSuchModuleError, ArgumentError) as error:
@@ -127,7 +127,7 @@ def make_engine(address: str) -> Engine:
         raise GradebookError(Fault.NO_DRIVER if missing else Fault.ADDRESS, describe_address(url), error) from None
 
 
-def _parse(address: str) -> URL:
+def _parse_address(address: str) -> URL:
     try:
         return make_url(address)
     except (ArgumentError, ValueError) as error:
@@ -141,7 +141,7 @@ def describe_address(url: URL) -> str:
     return make_one_line(unquote(url.difference_update_query(["password"]).render_as_string()))
 
 
-def is_released(class_dir: Path) -> bool:
+def has_released_lesson(class_dir: Path) -> bool:
     """Say whether a class has released a lesson, so that it has had a gradebook."""
     return any((class_dir / "release").glob("*/*.ipynb"))
 
@@ -159,14 +159,14 @@ def refuse_new_gradebook(needed: bool = True) -> Iterator[None]:
         _new_files.reset(token)
 
 
-def watch() -> None:
+def listen_to_connections() -> None:
     """Take part in every connection of this process to a database; once is enough, and more is no harm."""
-    for name, listener in (("do_connect", _connect), ("handle_error", _explain)):
+    for name, listener in (("do_connect", _prepare_connection), ("handle_error", _translate_driver_error)):
         if not event.contains(Engine, name, listener):
             event.listen(Engine, name, listener)
 
 
-def _connect(dialect: Any, _: object, positional: list[Any], options: dict[str, Any]) -> None:
+def _prepare_connection(dialect: Any, _: object, positional: list[Any], options: dict[str, Any]) -> None:
     if dialect.name == "sqlite":
         options.setdefault("timeout", PATIENCE)
         path = Path(positional[0])
@@ -177,7 +177,7 @@ def _connect(dialect: Any, _: object, positional: list[Any], options: dict[str, 
         options.setdefault("options", f"-c lock_timeout={PATIENCE}s")
 
 
-def _explain(context: Any) -> GradebookError | None:
+def _translate_driver_error(context: Any) -> GradebookError | None:
     """The error that takes the place of a driver's; None: it stays."""
     error, statement = context.original_exception, context.statement or ""
     fault = (_classify_file_error if context.dialect.name == "sqlite" else _classify_server_error)(error, statement)

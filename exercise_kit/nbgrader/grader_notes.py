@@ -32,7 +32,7 @@ from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.files import write
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.cleaning import PLACE
-from exercise_kit.nbgrader.handed_in import find_work
+from exercise_kit.nbgrader.handed_in import find_work_folder
 from exercise_kit.quoting import make_legible, make_one_line
 from exercise_kit.submission.find import find
 from exercise_kit.submission.flags import MEANINGS, SAME_FILE, explain_flags, flag_same_file
@@ -135,12 +135,12 @@ class ShowGraderNotes(NbGraderPreprocessor):
             return notebook, resources
         notes = notebook.metadata.get(NOTES) or {}
         rubrics = self._read_rubrics(str(resources["assignment_id"]))
-        cells = [new_markdown_cell(html) for html in _on_top(notes)]
+        cells = [new_markdown_cell(html) for html in _render_page_notes(notes)]
         for cell in notebook.cells:
             cells.append(cell)
             name = cell.metadata.get("nbgrader", {}).get("grade_id")
             if cell.metadata.get("nbgrader", {}).get("solution") and name:
-                cells += [new_markdown_cell(html) for html in _list_notes_beside(notes, name)]
+                cells += [new_markdown_cell(html) for html in _render_exercise_notes(notes, name)]
                 cells += [new_markdown_cell(_render_rubric(rubrics[name]))] if name in rubrics else []
         notebook.cells = [*cells, new_markdown_cell(f"<script>\n{_SAVING.read_text('utf-8')}</script>")]
         return notebook, resources
@@ -159,7 +159,7 @@ class ShowGraderNotes(NbGraderPreprocessor):
         return rubrics
 
 
-def _on_top(notes: Mapping[str, Any]) -> Iterator[str]:
+def _render_page_notes(notes: Mapping[str, Any]) -> Iterator[str]:
     flags = [flag for flag in notes.get("flags", ()) if isinstance(flag, str)]
     if flags:
         items = "".join(f"<li><code>{escape(flag)}</code>: {escape(MEANINGS.get(flag, ''))}</li>" for flag in flags)
@@ -170,7 +170,7 @@ def _on_top(notes: Mapping[str, Any]) -> Iterator[str]:
         yield _render_box("What the judge noticed:", escape(str(notes["reason"])))
 
 
-def _list_notes_beside(notes: Mapping[str, Any], exercise: str) -> Iterator[str]:
+def _render_exercise_notes(notes: Mapping[str, Any], exercise: str) -> Iterator[str]:
     for note in notes.get("beside", ()):
         if note["exercise"] == exercise:
             yield _render_box(f"<code>{escape(note['flag'])}</code>", escape(note["words"]))
@@ -185,7 +185,7 @@ def _render_box(title: str, html: str) -> str:
     return f'<div style="{_BOX}"><strong>{title}</strong> {html}</div>'
 
 
-def note_same_file(course: CourseDirectory, lesson: ReleasedLesson) -> set[str]:
+def update_same_file_flags(course: CourseDirectory, lesson: ReleasedLesson) -> set[str]:
     """Bring the flag up to date in all autograded notebooks of a lesson, and give the students who have it.
 
     Args:
@@ -213,7 +213,7 @@ def _find_page(course: CourseDirectory, student: str, lesson: str) -> Path:
 
 def _digest_files(folder: Path, files: Sequence[str]) -> set[str]:
     with suppress(Unreachable):  # what is the matter with the folder, its own result says
-        places = [find_work(found, folder) for found in find([folder], [folder.name])]
+        places = [find_work_folder(found, folder) for found in find([folder], [folder.name])]
         results = [find_result(place, name) for place in places for name in files]
         return {result.digest for result in results if result.digest}
     return set()

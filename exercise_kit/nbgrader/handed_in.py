@@ -16,12 +16,12 @@ from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.result_file import find_result
 
 
-def is_named(student: str, wanted: str) -> bool:
+def matches_student_option(student: str, wanted: str) -> bool:
     """Say whether a command's option ``--student`` means a student: by the id, or by a pattern of nbgrader's."""
     return student == wanted or fnmatchcase(student, wanted)
 
 
-def find_work(found: FoundFile, folder: Path) -> Path:
+def find_work_folder(found: FoundFile, folder: Path) -> Path:
     """Where the files lie beside what was found in a student's folder of a lesson: there, or one folder deeper."""
     return folder if found.path == folder else found.path.parent
 
@@ -46,7 +46,7 @@ def digest_folder(folder: Path, lessons: Lessons) -> str:
         parts = [_digest_file(folder / TIMESTAMP)]
         for found in find([folder], lessons.names):
             parts += [found.problem or "", _digest_file(found.path)]
-            parts += [find_result(find_work(found, folder), name).digest for name in wanted]
+            parts += [find_result(find_work_folder(found, folder), name).digest for name in wanted]
     except Unreachable:
         return ""
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()

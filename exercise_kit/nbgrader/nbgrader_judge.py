@@ -39,7 +39,7 @@ from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.flags import CELL_TYPE
 
 
-def as_output(result: ExerciseResult, points: float) -> dict[str, Any]:
+def make_check_output(result: ExerciseResult, points: float) -> dict[str, Any]:
     """The output of a check's cell: nbgrader reads the points from its plain form, a person the HTML.
 
     The HTML needs no style sheet and no script, and everything of the student's in it is escaped.
@@ -77,7 +77,7 @@ class SaveGrades(SaveAutoGrades):
         )
         if grade.manual_score is not None:
             earlier: Earlier = where.get(EARLIER, Earlier())
-            grade.needs_manual_grade = earlier.is_listed(cell, grade.auto_score, where.get(SUBMISSION, ""))
+            grade.needs_manual_grade = earlier.needs_manual_grading(cell, grade.auto_score, where.get(SUBMISSION, ""))
             self.gradebook.db.commit()
 
     def _add_points(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
@@ -86,15 +86,15 @@ class SaveGrades(SaveAutoGrades):
         if result is None and not _is_waiting(cell, judged):
             super()._add_score(cell, resources)
             if _is_retyped(cell, judged):
-                self._list_for_a_person(cell)
+                self._request_manual_grading(cell)
             return
-        name, zero = cell.metadata["nbgrader"]["grade_id"], bool(result) and self._is_zero(result)
+        name, zero = cell.metadata["nbgrader"]["grade_id"], bool(result) and self._counts_as_zero(result)
         grade = self.gradebook.find_grade(name, self.notebook_id, self.assignment_id, self.student_id)
         grade.auto_score = 0.0 if zero else None
         grade.needs_manual_grade = not zero or grade.manual_score is not None
         self.gradebook.db.commit()
 
-    def _list_for_a_person(self, cell: NotebookNode) -> None:
+    def _request_manual_grading(self, cell: NotebookNode) -> None:
         """Under *Manual Grading*, with its points."""
         name = cell.metadata["nbgrader"]["grade_id"]
         grade = self.gradebook.find_grade(name, self.notebook_id, self.assignment_id, self.student_id)
@@ -110,11 +110,11 @@ class SaveGrades(SaveAutoGrades):
         comment = self.gradebook.find_comment(name, self.notebook_id, self.assignment_id, self.student_id)
         # nbgrader's own would be that there is no response
         comment.auto_comment = (
-            f"Not graded, no points: {make_legible(result.reason or '')}." if self._is_zero(result) else None
+            f"Not graded, no points: {make_legible(result.reason or '')}." if self._counts_as_zero(result) else None
         )
         self.gradebook.db.commit()
 
-    def _is_zero(self, result: Result) -> bool:
+    def _counts_as_zero(self, result: Result) -> bool:
         """Say whether the file is at fault and the class gives no points for that; a grader's failures cost nobody."""
         return self.ungraded == "zero" and result.status == "rejected"
 
@@ -171,7 +171,9 @@ class JudgeNotebook(NbGraderPreprocessor):
         folder = Path(course.format_path(course.submitted_directory, where["student"], where["assignment"]))
         others = _list_submitted(course, where["assignment"]) if course.student_id == "*" else []
         try:
-            with GRADER_CACHES.of(Path(course.root).resolve(), self.jobs or os.cpu_count() or 1, self.sandbox) as cache:
+            with GRADER_CACHES.open_cache(
+                Path(course.root).resolve(), self.jobs or os.cpu_count() or 1, self.sandbox
+            ) as cache:
                 result = cache.find_result(folder, others)
         except PlaceError as error:
             result = make_ungraded(FoundFile(folder, where["student"], where["assignment"]), "error", str(error))
@@ -182,7 +184,7 @@ class JudgeNotebook(NbGraderPreprocessor):
         if graded:
             if result.waiting:
                 self._require_saver(result.reason or "an exercise is not graded yet")
-            _fill(notebook, result)
+            _fill_in_results(notebook, result)
         else:
             self._leave_ungraded(notebook, resources, result)
         notebook.metadata.pop(PLACE, None)
@@ -251,7 +253,7 @@ class GraderCaches:
         atexit.register(self.close)
 
     @contextmanager
-    def of(self, root: Path, jobs: int, sandboxed: bool) -> Iterator[GraderCache]:
+    def open_cache(self, root: Path, jobs: int, sandboxed: bool) -> Iterator[GraderCache]:
         """The cache of a class folder, which stays open at least as long as it is used here."""
         with self._lock:
             if self._timer:
@@ -276,7 +278,7 @@ class GraderCaches:
 GRADER_CACHES = GraderCaches()
 
 
-def _fill(notebook: NotebookNode, result: Result) -> None:
+def _fill_in_results(notebook: NotebookNode, result: Result) -> None:
     printed = {run.index: [dict(output) for output in run.outputs] for run in result.runs}
     judged = {make_check_grade_id(exercise.name): exercise for exercise in result.exercises}
     for cell in notebook.cells:
@@ -288,7 +290,7 @@ def _fill(notebook: NotebookNode, result: Result) -> None:
             exercise = judged.get(mark["grade_id"])
             if exercise is None:
                 raise JudgeError(f"the judge knows no exercise for the cell {mark['grade_id']}")
-            outputs = [as_output(exercise, float(mark["points"]))]
+            outputs = [make_check_output(exercise, float(mark["points"]))]
         cell.outputs = [from_dict(output) for output in outputs]
     if result.waiting:
         names = ", ".join(each.name for each in result.waiting)

@@ -44,7 +44,7 @@ class ShowHead(NbGraderPreprocessor):
         return notebook, resources
 
 
-def report_in(cell: NotebookNode) -> ExerciseResult | None:
+def read_report(cell: NotebookNode) -> ExerciseResult | None:
     """The judge's report in a check's cell; no other cell's output is the judge's."""
     mark = cell.metadata.get("nbgrader", {})
     outputs = cell.get("outputs", ()) if mark.get("grade") and not mark.get("solution") else ()
@@ -68,7 +68,7 @@ def render_page_head(notebook: NotebookNode, course: CourseDirectory, lesson: st
             comments = _read_comments(gradebook, lesson, student)
         except MissingEntry:
             return ""
-    reports = {cell.metadata.nbgrader.grade_id: found for cell in notebook.cells if (found := report_in(cell))}
+    reports = {cell.metadata.nbgrader.grade_id: found for cell in notebook.cells if (found := read_report(cell))}
     rows = "".join(_render_row(each, reports.get(each.name), comments) for each in score.cells)
     late = f"<p>Late: {format_points(score.penalty)} points are taken off.</p>" if score.penalty else ""
     told = notebook.metadata.get(TOLD)

@@ -14,7 +14,13 @@ from pathlib import Path
 from nbgrader.api import Gradebook
 from sqlalchemy.exc import SQLAlchemyError
 
-from exercise_kit.nbgrader.gradebook import GradebookError, is_released, make_engine, read_address, refuse_new_gradebook
+from exercise_kit.nbgrader.gradebook import (
+    GradebookError,
+    has_released_lesson,
+    make_engine,
+    read_gradebook_address,
+    refuse_new_gradebook,
+)
 from exercise_kit.quoting import make_one_line
 from exercise_kit.submission.notebook_file import Unreadable, read_bytes
 from exercise_kit.submission.released import SUBMITTED
@@ -72,7 +78,7 @@ def read_roster(path: Path) -> Roster:
         found = ", ".join(map(make_one_line, rows[0]))
         raise RosterError(f"{path} has no column 'id' in its first line, which is: {found}; {ADVICE}")
     students: dict[str, Student] = {}
-    problems = list(_fill(students, rows, columns))
+    problems = list(_add_students(students, rows, columns))
     return Roster(tuple(students.values()), tuple(problems))
 
 
@@ -93,12 +99,12 @@ def _find_columns(header: list[str]) -> dict[str, int]:
 NO_ADDRESS = "formgrader's buttons cannot name a student with one of \\ # ? % in the id; choose another id"
 
 
-def breaks_addresses(who: str) -> bool:
+def breaks_page_addresses(who: str) -> bool:
     """Say whether formgrader's pages, which put an id into an address as it is, ask about somebody else."""
     return not set("\\#?%").isdisjoint(who)
 
 
-def _fill(students: dict[str, Student], rows: list[list[str]], columns: dict[str, int]) -> Iterator[str]:
+def _add_students(students: dict[str, Student], rows: list[list[str]], columns: dict[str, int]) -> Iterator[str]:
     """Put students in by their ids, and yield what is wrong with a line."""
     for number, row in enumerate(rows[1:], 2):
         if not any(part.strip() for part in row):
@@ -112,7 +118,7 @@ def _fill(students: dict[str, Student], rows: list[list[str]], columns: dict[str
             yield f"line {number} has no id: left out"
         elif who in (".", "..") or "/" in who or "\0" in who or not who.isprintable():
             yield f"line {number}: {make_one_line(who)!r} cannot be the name of a folder: left out"
-        elif breaks_addresses(who):
+        elif breaks_page_addresses(who):
             yield f"line {number}: '{who}': {NO_ADDRESS}: left out"
         elif who in students:
             yield f"line {number}: {who} was there before, and the first line counts"
@@ -147,9 +153,9 @@ def import_roster(roster: Roster, class_dir: Path) -> Imported:
     """
     ids: dict[str, list[str]] = {"new": [], "changed": [], "unchanged": []}
     try:
-        address = read_address(class_dir)
+        address = read_gradebook_address(class_dir)
         make_engine(address)  # or it tells what is the matter with the address
-        with refuse_new_gradebook(is_released(class_dir)), Gradebook(address) as gradebook:
+        with refuse_new_gradebook(has_released_lesson(class_dir)), Gradebook(address) as gradebook:
             known = {each.id: each for each in gradebook.students}
             for student in roster.students:
                 fields = {name: value for name, value in vars(student).items() if name != "id" and value}

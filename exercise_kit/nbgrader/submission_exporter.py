@@ -28,7 +28,7 @@ from traitlets.log import get_logger
 
 from exercise_kit.conventions import TEXT_STUB
 from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.nbgrader.cleaning import PLACE, list_pictures, make_still_outputs, rename_ids
+from exercise_kit.nbgrader.cleaning import PLACE, list_pictures, make_cell_ids_valid, make_still_outputs
 from exercise_kit.nbgrader.exchange import SECRET, TIMESTAMP
 from exercise_kit.quoting import make_one_line
 from exercise_kit.submission.find import FoundFile, find
@@ -79,13 +79,13 @@ def remove_links(folder: Path) -> None:
                 what = "no file"
                 if stat.S_ISLNK(kind):
                     what = f"a link to '{make_one_line(os.readlink(path))}', which is not the student's"
-                _remove(path)
+                _unlink_forcibly(path)
                 get_logger().warning("'%s' is %s: removed", make_one_line(str(path)), what)
             except OSError as error:
                 get_logger().error("'%s' cannot be removed: %s", make_one_line(str(path)), error.strerror)
 
 
-def _remove(path: Path) -> None:
+def _unlink_forcibly(path: Path) -> None:
     try:
         path.unlink()
     except PermissionError:  # its folder was handed in as one that nothing can be removed from
@@ -165,11 +165,13 @@ class SubmissionExporter(NotebookExporter):
         use_class(Path(course.root))
         lessons = Lessons(Path(course.root))
         found = next(iter(find([folder], lessons.names)), FoundFile(folder, problem="it is no lesson of the course"))
-        converted: tuple[NotebookNode, dict[str, Any]] = self.from_notebook_node(with_marks(found, lessons), resources)
+        converted: tuple[NotebookNode, dict[str, Any]] = self.from_notebook_node(
+            build_marked_notebook(found, lessons), resources
+        )
         return converted
 
 
-def with_marks(handed_in: FoundFile, lessons: Lessons) -> NotebookNode:
+def build_marked_notebook(handed_in: FoundFile, lessons: Lessons) -> NotebookNode:
     """A notebook of a submission's cells in their order, each with the mark that the lesson has for it.
 
     Of a file that cannot be graded it has no cell; the judge says why.
@@ -177,13 +179,13 @@ def with_marks(handed_in: FoundFile, lessons: Lessons) -> NotebookNode:
     cells: list[dict[str, Any]] = []
     with suppress(Exception):
         cells = list(_make_cells(open_answers(handed_in, lessons)))
-        rename_ids(cells)
+        make_cell_ids_valid(cells)
     notebook: NotebookNode = from_dict({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells})
     return notebook
 
 
 def _make_cells(opened: OpenedSubmission) -> Iterator[dict[str, Any]]:
-    marks = _find_marks(opened)
+    marks = _find_grade_ids(opened)
     for cell in opened.file.cells:
         names = marks[cell.index]
         kind = "code" if cell.code else "markdown" if cell.markdown else "raw"
@@ -203,7 +205,7 @@ def _make_cell(kind: str, source: str, place: int, grade_id: str | None = None) 
     return {"cell_type": kind, "source": source, "metadata": {PLACE: place, **mark}, **outputs}
 
 
-def _find_marks(opened: OpenedSubmission) -> defaultdict[int, list[str]]:
+def _find_grade_ids(opened: OpenedSubmission) -> defaultdict[int, list[str]]:
     """The grade ids of each cell, by its index; one that answers several exercises has several."""
     marks = defaultdict[int, list[str]](list)
     for answer in opened.answers:
@@ -212,12 +214,14 @@ def _find_marks(opened: OpenedSubmission) -> defaultdict[int, list[str]]:
     for released in opened.lesson.cells:
         if released.name and released.role in ("check", "locked", "question"):
             free = [cell for cell in opened.file.cells if cell.index not in marks and cell.code == released.code]
-            if (found := _find_last(free, released, opened.lesson)) is not None:
+            if (found := _find_last_match(free, released, opened.lesson)) is not None:
                 marks[found.index].append(released.name)
     return marks
 
 
-def _find_last(cells: list[SubmittedCell], released: ReleasedCell, lesson: ReleasedLesson) -> SubmittedCell | None:
+def _find_last_match(
+    cells: list[SubmittedCell], released: ReleasedCell, lesson: ReleasedLesson
+) -> SubmittedCell | None:
     """The last cell that bears a released cell's mark, else its id, else its text: of a question, the question.
 
     Of an edited text one line is enough, if no other cell of the lesson has it.

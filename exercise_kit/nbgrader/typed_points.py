@@ -46,10 +46,10 @@ def install_points() -> None:
     """Make formgrader's server refuse what are no points, where it runs in this process; twice is as once."""
     handlers = sys.modules.get(_HANDLERS)
     if handlers and handlers.GradeHandler.put.__module__ != __name__:
-        handlers.GradeHandler.put = _refusing(handlers.GradeHandler.put)
+        handlers.GradeHandler.put = _wrap_put(handlers.GradeHandler.put)
 
 
-def _refusing(before: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_put(before: Callable[..., Any]) -> Callable[..., Any]:
     from tornado.web import authenticated
 
     def put(self: Any, grade_id: str) -> Any:

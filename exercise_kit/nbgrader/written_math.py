@@ -41,10 +41,10 @@ _CODE = re.compile(r"(<(?:pre|code)\b.*?</(?:pre|code)>)", re.DOTALL)
 _INVISIBLE = "\u200b"  # behind a backslash it ends the command; the text looks as it was typed
 
 
-def without_live_math(html: str) -> str:
+def disable_math_commands(html: str) -> str:
     r"""HTML in which a backslash begins no command but those that show something.
 
-    >>> without_live_math(r"$\frac{1}{2} \def\x{y}$").replace("\u200b", "|")
+    >>> disable_math_commands(r"$\frac{1}{2} \def\x{y}$").replace("\u200b", "|")
     '$\\frac{1}{2} \\|def\\|x{y}$'
     """
     parts = _CODE.split(html)  # in code MathJax reads nothing, and every other part is code

@@ -53,7 +53,7 @@ class _Shared:
         with Judge(next(iter(self._known))[0], self.seed, self.limits) as judge:
             return judge.grade(self.submission)
 
-    def devices(self, check: Check) -> tuple[str, ...]:
+    def choose_devices(self, check: Check) -> tuple[str, ...]:
         """Where a check is asked of the reference."""
         if self.device:
             return (self.device,)
@@ -117,16 +117,16 @@ class _Asked(pytest.Item):
         """Fail or skip with what the student reads."""
         shared = self.config.stash[_SHARED]
         if shared.submission:
-            self._tell(*_find_verdict(shared.result, self.exercise, self.check.name))
+            self._report_verdict(*_find_verdict(shared.result, self.exercise, self.check.name))
             return
-        for device in shared.devices(self.check):
+        for device in shared.choose_devices(self.check):
             checks = shared.checks(self.path.parent, device)
             outcome = checks.evaluate(self.exercise, self.check, make_reference_student(self.exercise), shared.seed)
             if outcome.broke:
                 pytest.fail("\n".join(filter(None, (outcome.broke, outcome.log))), pytrace=False)
-            self._tell(outcome.result.verdict, "\n".join(filter(None, (outcome.result.message, outcome.log))))
+            self._report_verdict(outcome.result.verdict, "\n".join(filter(None, (outcome.result.message, outcome.log))))
 
-    def _tell(self, verdict: str, message: str) -> None:
+    def _report_verdict(self, verdict: str, message: str) -> None:
         if verdict == Verdict.FAIL:
             pytest.fail(message, pytrace=False)
         if verdict == Verdict.UNDECIDED:

@@ -133,12 +133,12 @@ class ClassWork:
     manual_grading: ManualGrading | None = None
     folder: Path | None = None
 
-    def in_state(self, *states: State) -> list[SubmittedWork]:
+    def find_in_state(self, *states: State) -> list[SubmittedWork]:
         """The files of these states."""
         return [each for each in self.handed_in if each.state in states]
 
 
-def gather(path: Path, lesson: str | None = None) -> ClassWork:
+def collect_class_work(path: Path, lesson: str | None = None) -> ClassWork:
     """The work of a class.
 
     Args:
@@ -151,7 +151,7 @@ def gather(path: Path, lesson: str | None = None) -> ClassWork:
     if not path.exists():
         raise ReportError(f"there is no {path}; name a folder made by 'vit-course new-class'")
     if path.is_file():
-        return _read_json(path, lesson)
+        return _read_results_json(path, lesson)
     folder = path.resolve()
     if not is_class(folder):
         raise ReportError(f"{path} is no class folder: it has no {CONFIG}; name one made by 'vit-course new-class'")
@@ -164,7 +164,7 @@ def gather(path: Path, lesson: str | None = None) -> ClassWork:
     except PlaceError as error:
         raise ReportError(str(error)) from None
     handed_in = find([folder], lessons.names, folder) if (folder / SUBMITTED).is_dir() else []
-    kept = [each for each in map(finder.look_up, handed_in) if each and lesson in (None, each.lesson)]
+    kept = [each for each in map(finder.find_work, handed_in) if each and lesson in (None, each.lesson)]
     names = [name for name in lessons.names if any(each.lesson == name for each in kept)]
     plans = tuple(_plan_lesson(lessons.get(name)) for name in names)
     return ClassWork(folder.name, _flag_same_files(kept), plans, read_gradebook(folder, lesson), folder)
@@ -198,14 +198,14 @@ class _Finder:
         self._store = Store(place.results, place.secret)
         self._prefixes: dict[str, dict[str, set[str]]] = {}
 
-    def look_up(self, handed_in: FoundFile) -> SubmittedWork | None:
+    def find_work(self, handed_in: FoundFile) -> SubmittedWork | None:
         """Return what is known of a file; None: it is no submission."""
         try:
             if handed_in.problem or handed_in.assignment not in self._lessons.names:
-                return self._by_reading(handed_in)
+                return self._find_by_reading(handed_in)
             lesson = self._lessons.get(handed_in.assignment)
-            found = self._look_up(handed_in, lesson, _read_content(handed_in.path, lesson))
-            return found or self._without_result(handed_in)
+            found = self._find_kept_work(handed_in, lesson, _read_content(handed_in.path, lesson))
+            return found or self._make_work_without_result(handed_in)
         except (ReleasedError, Unreachable) as error:
             return _make_work(handed_in, State.ERROR, str(error))
         except Unreadable as error:
@@ -213,23 +213,23 @@ class _Finder:
         except NoSubmission:
             return None
 
-    def _by_reading(self, handed_in: FoundFile) -> SubmittedWork | None:
+    def _find_by_reading(self, handed_in: FoundFile) -> SubmittedWork | None:
         from exercise_kit.submission.parse import read  # with torch, which no kept result needs
 
         submission = read(handed_in, self._lessons)
         if submission.rejected or submission.lesson is None:
             return _make_work(handed_in, State.REJECTED, submission.reason)
         lesson = self._lessons.get(submission.lesson)
-        found = self._look_up(handed_in, lesson, submission.content)
+        found = self._find_kept_work(handed_in, lesson, submission.content)
         return found or SubmittedWork(handed_in.path, handed_in.student, lesson.name, State.WAITING)
 
-    def _without_result(self, handed_in: FoundFile) -> SubmittedWork:
+    def _make_work_without_result(self, handed_in: FoundFile) -> SubmittedWork:
         from exercise_kit.submission.parse import explain_rejection
 
         problem = explain_rejection(handed_in, self._lessons)
         return _make_work(handed_in, State.REJECTED if problem else State.WAITING, problem)
 
-    def _look_up(self, handed_in: FoundFile, lesson: ReleasedLesson, content: str) -> SubmittedWork | None:
+    def _find_kept_work(self, handed_in: FoundFile, lesson: ReleasedLesson, content: str) -> SubmittedWork | None:
         """A file with its result, as the grader reads it; None: nothing is kept of it that can be believed."""
         try:
             kept = self._store.read(content, lesson.name)
@@ -244,13 +244,18 @@ class _Finder:
         result = tell_what_waits(replace(found, runs=(), path=str(handed_in.path), flags=tuple(flags), reason=reason))
         files = tuple(filter(None, content.split("/")[1:]))
         work = SubmittedWork(
-            handed_in.path, handed_in.student, lesson.name, self._state(found, keys, lesson), result, result.reason
+            handed_in.path,
+            handed_in.student,
+            lesson.name,
+            self._determine_state(found, keys, lesson),
+            result,
+            result.reason,
         )
         return replace(work, files=files)
 
-    def _state(self, result: Result, keys: Mapping[str, str], lesson: ReleasedLesson) -> State:
+    def _determine_state(self, result: Result, keys: Mapping[str, str], lesson: ReleasedLesson) -> State:
         worth = {each.name: round(each.points, 4) for each in lesson.exercises}
-        prefixes = self._find_prefixes(lesson)
+        prefixes = self._find_key_prefixes(lesson)
         current = [
             keys[each.name].partition("-")[0] in prefixes.get(each.name, ()) and worth.get(each.name) == each.max_score
             for each in result.exercises
@@ -261,7 +266,7 @@ class _Finder:
             return State.OLDER
         return State.GRADED if len(current) == len(worth) else State.PARTLY
 
-    def _find_prefixes(self, lesson: ReleasedLesson) -> dict[str, set[str]]:
+    def _find_key_prefixes(self, lesson: ReleasedLesson) -> dict[str, set[str]]:
         if lesson.name not in self._prefixes:
             self._prefixes[lesson.name] = list_key_prefixes(lesson.names, self._place)
         return self._prefixes[lesson.name]
@@ -278,7 +283,7 @@ def _make_work(handed_in: FoundFile, state: State, reason: str | None) -> Submit
     return SubmittedWork(handed_in.path, handed_in.student, handed_in.assignment, state, reason=reason)
 
 
-def _read_json(path: Path, lesson: str | None) -> ClassWork:
+def _read_results_json(path: Path, lesson: str | None) -> ClassWork:
     """The work that a JSON file of ``vit-course grade`` tells of."""
     try:
         published = json.loads(path.read_bytes())

@@ -25,7 +25,7 @@ from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.verdict import CheckResult, Part
 from exercise_kit.report.answers import GradedAnswer
 from exercise_kit.report.collect import ClassWork
-from exercise_kit.report.excerpt import MARK, MOST_LINES, canonicalize, find_differing, shorten
+from exercise_kit.report.excerpt import MARK, MOST_LINES, canonicalize_line, find_differing_lines, shorten_lines
 from exercise_kit.submission.answer_cells import find_answers
 from exercise_kit.submission.notebook_file import Unreadable, open_notebook, open_script, read_bytes
 from exercise_kit.submission.released import ReleasedLesson
@@ -56,21 +56,22 @@ class Anonymizer:
     """
 
     def __init__(self, names: Iterable[str], texts: Iterable[str] = ()) -> None:
-        self._theirs = {word for name in names for word in _split_words(name) if not _is_short(word)}
+        self._theirs = {word for name in names for word in _split_words(name) if not _is_short_word(word)}
         given = frozenset(word for text in texts for word in _split_words(text))
         self._ours = (collect_course_words() | given) - self._theirs
         whole = sorted(
-            {name for name in names if not _is_short(name) and not (name.isalpha() and _is_course_text(name))}, key=len
+            {name for name in names if not _is_short_word(name) and not (name.isalpha() and _is_course_text(name))},
+            key=len,
         )
         self._whole = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in reversed(whole)) or r"(?!)")
 
     def is_harmless(self, text: str) -> bool:
         """Say whether all words of a text are the course's, and none is a student's."""
-        return all(_is_short(word) or word in self._ours for word in _split_words(text)) and not any(
+        return all(_is_short_word(word) or word in self._ours for word in _split_words(text)) and not any(
             len(digits) > len(str(_LARGEST)) for digits in re.findall(r"\d+", text)
         )
 
-    def text(self, text: str) -> str:
+    def anonymize_text(self, text: str) -> str:
         """A message, without the pieces of a student's that are quoted in it and not harmless."""
 
         def keep_if_harmless(match: re.Match[str]) -> str:
@@ -78,7 +79,7 @@ class Anonymizer:
 
         return self._whole.sub(MARK, _QUOTED.sub(keep_if_harmless, text))
 
-    def code(self, source: str, objects: Iterable[str], right: Collection[str] = ()) -> str:
+    def anonymize_code(self, source: str, objects: Iterable[str], right: Collection[str] = ()) -> str:
         """The definitions of ``objects`` in a cell, and what they use of it; of long code, what no right answer has.
 
         Args:
@@ -92,37 +93,37 @@ class Anonymizer:
         try:
             requested = frozenset(objects)
             kept = _find_needed_statements(source, requested)
-            lines = self._lines(kept, requested)
-            for helper in self._sort_dispensable(kept, requested, right) if len(lines) > MOST_LINES else ():
+            lines = self._write_masked_lines(kept, requested)
+            for helper in self._sort_helpers(kept, requested, right) if len(lines) > MOST_LINES else ():
                 kept = [_keep_first_line(each) if each is helper else each for each in kept]
-                lines = self._lines(kept, requested)
+                lines = self._write_masked_lines(kept, requested)
                 if len(lines) <= MOST_LINES:
                     break
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise Unshowable("it is no Python") from None
-        return "\n".join(shorten(lines, right))
+        return "\n".join(shorten_lines(lines, right))
 
-    def lines(self, source: str, objects: Iterable[str]) -> frozenset[str]:
+    def list_canonical_lines(self, source: str, objects: Iterable[str]) -> frozenset[str]:
         """All lines of the definitions of ``objects`` and of what they use, canonical; none of what is no Python."""
         try:
             requested = frozenset(objects)
-            return frozenset(map(canonicalize, self._lines(_find_needed_statements(source, requested), requested)))
+            return frozenset(
+                map(canonicalize_line, self._write_masked_lines(_find_needed_statements(source, requested), requested))
+            )
         except (SyntaxError, ValueError, RecursionError, MemoryError, Unshowable):
             return frozenset()
 
-    def _sort_dispensable(
-        self, kept: list[ast.stmt], objects: frozenset[str], right: Collection[str]
-    ) -> list[ast.stmt]:
+    def _sort_helpers(self, kept: list[ast.stmt], objects: frozenset[str], right: Collection[str]) -> list[ast.stmt]:
         """The helpers, first those without the mistake, then those that are farthest from what was asked for."""
         distances = _measure_distances(kept, objects)
         helpers = [each for each in kept if not _find_bound_names(each) & objects]
-        return sorted(helpers, key=lambda each: self._need(each, distances[id(each)], right))
+        return sorted(helpers, key=lambda each: self._rank_helper(each, distances[id(each)], right))
 
-    def _need(self, helper: ast.stmt, distance: int, right: Collection[str]) -> tuple[bool, int, int]:
-        lines = self._lines([helper], frozenset())
-        return bool(find_differing(lines, right)) if right else False, -distance, -len(lines)
+    def _rank_helper(self, helper: ast.stmt, distance: int, right: Collection[str]) -> tuple[bool, int, int]:
+        lines = self._write_masked_lines([helper], frozenset())
+        return bool(find_differing_lines(lines, right)) if right else False, -distance, -len(lines)
 
-    def _lines(self, kept: list[ast.stmt], objects: frozenset[str]) -> list[str]:
+    def _write_masked_lines(self, kept: list[ast.stmt], objects: frozenset[str]) -> list[str]:
         module = ast.Module([copy.deepcopy(each) for each in kept], [])
         text = ast.unparse(ast.fix_missing_locations(_Masked(self, kept, objects).visit(module)))
         return re.sub(r"(^class .*:\n)\n", r"\1", text, flags=re.MULTILINE).splitlines()
@@ -144,10 +145,10 @@ def _split_words(text: str) -> list[str]:
 
 def _is_course_text(text: str) -> bool:
     """Say whether all words of a text are the course's, whatever students are called."""
-    return all(_is_short(word) or word in collect_course_words() for word in _split_words(text))
+    return all(_is_short_word(word) or word in collect_course_words() for word in _split_words(text))
 
 
-def _is_short(word: str) -> bool:
+def _is_short_word(word: str) -> bool:
     return len(word) <= _SHORT and word.isascii()
 
 
@@ -214,10 +215,10 @@ class _Masked(ast.NodeTransformer):
         nodes = [node for statement in kept for node in ast.walk(statement)]
         made_up = {name for node in nodes for name in _list_made_up_names(node)} - objects
         mentioned = dict.fromkeys(name for node in nodes for name in _list_names(node) if name not in objects)
-        odd = (name for name in mentioned if not self._reveals_nothing(name, name in made_up))
+        odd = (name for name in mentioned if not self._is_harmless_name(name, name in made_up))
         self._names = {name: f"name{count}" for count, name in enumerate(odd, 1)}
 
-    def _reveals_nothing(self, name: str, made_up: bool) -> bool:
+    def _is_harmless_name(self, name: str, made_up: bool) -> bool:
         if name == MARK:
             return True
         if made_up:
@@ -244,12 +245,12 @@ class _Masked(ast.NodeTransformer):
             return node if short else ast.Constant(MARK)
         if isinstance(node.value, bytes):
             return ast.Constant(MARK)
-        if isinstance(node.value, int | float) and abs(node.value) > _LARGEST and _is_particular(node.value):
+        if isinstance(node.value, int | float) and abs(node.value) > _LARGEST and _is_identifying_number(node.value):
             return ast.Name("number", ast.Load())
         return node
 
 
-def _is_particular(number: float) -> bool:
+def _is_identifying_number(number: float) -> bool:
     """Say whether a large number is more than a one with zeros: -1e9 masks scores, 20231234 may be a student."""
     return f"{abs(number):.0f}".rstrip("0") not in ("1", "inf")
 
@@ -276,13 +277,13 @@ def _is_irrelevant(statement: ast.stmt) -> bool:
         case ast.Expr(ast.Constant()) | ast.Expr(ast.Call(ast.Name("print"))):
             return True
         case ast.Import(names):
-            return not all(_is_known(alias.name) for alias in names)
+            return not all(_is_known_module(alias.name) for alias in names)
         case ast.ImportFrom(module):
-            return not _is_known(module or "")
+            return not _is_known_module(module or "")
     return False
 
 
-def _is_known(module: str) -> bool:
+def _is_known_module(module: str) -> bool:
     return module.partition(".")[0] in {*_MODULES, read_package_name()} and _is_course_text(module)
 
 
@@ -324,9 +325,11 @@ class Examples:
         mistaken = {each.work.path for each in answers}
         chosen = sorted([each for each in answers if fits(each)] or answers, key=_hash_path)[:MOST_READ]
         others = {each.result.name: self._collect_lines_of_others(each, mistaken) for each in chosen}
-        shown = [(each, self._code(each, others[each.result.name])) for each in chosen]
+        shown = [(each, self._read_anonymized_code(each, others[each.result.name])) for each in chosen]
         written = [(each, code) for each, code in shown if code]
-        best, code = min(written, key=lambda each: _rank(each[1], others[each[0].result.name])) if written else shown[0]
+        best, code = (
+            min(written, key=lambda each: _rank_example(each[1], others[each[0].result.name])) if written else shown[0]
+        )
         return Example(best.result.name, code, self.message(best.check))
 
     def message(self, check: CheckResult | None) -> dict[str, str]:
@@ -334,15 +337,17 @@ class Examples:
         if check is None:
             return {}
         # what was expected may tell what only grading asks, and is never on the page
-        return {part: self._anonymizer.text(text) for part, text in check.parts().items() if part != Part.EXPECTED}
+        return {
+            part: self._anonymizer.anonymize_text(text) for part, text in check.parts().items() if part != Part.EXPECTED
+        }
 
-    def _code(self, answer: GradedAnswer, others: Collection[str]) -> str:
+    def _read_anonymized_code(self, answer: GradedAnswer, others: Collection[str]) -> str:
         lesson = self._lessons.get(answer.work.lesson or "")
         if lesson is None:
             return ""
         try:
             source = _read_source(answer.work.path, answer.result.name, lesson)
-            return self._anonymizer.code(source, _find_objects(lesson, answer.result.name), others)
+            return self._anonymizer.anonymize_code(source, _find_objects(lesson, answer.result.name), others)
         except (Unshowable, Unreadable):
             return ""
 
@@ -351,7 +356,7 @@ class Examples:
         name, lesson = answer.result.name, self._lessons.get(answer.work.lesson or "")
         if lesson is None:
             return frozenset()
-        model = self._anonymizer.lines(lesson.model_answers.get(name, ""), _find_objects(lesson, name))
+        model = self._anonymizer.list_canonical_lines(lesson.model_answers.get(name, ""), _find_objects(lesson, name))
         works = [each for each in self._work.handed_in if each.lesson == lesson.name and each.path not in mistaken]
         works.sort(key=lambda each: not each.earns_all(name))
         return model.union(*(self._read_lines(each.path, name, lesson) for each in works[:MOST_OTHERS]))
@@ -362,14 +367,14 @@ class Examples:
                 source = _read_source(path, exercise, lesson)
             except Unreadable:
                 source = ""
-            self._lines[path, exercise] = self._anonymizer.lines(source, _find_objects(lesson, exercise))
+            self._lines[path, exercise] = self._anonymizer.list_canonical_lines(source, _find_objects(lesson, exercise))
         return self._lines[path, exercise]
 
 
-def _rank(code: str, others: Collection[str]) -> tuple[bool, bool, int, int, str]:
+def _rank_example(code: str, others: Collection[str]) -> tuple[bool, bool, int, int, str]:
     """The lower, the more an example teaches."""
     lines = code.splitlines()
-    own = len(find_differing(lines, others))
+    own = len(find_differing_lines(lines, others))
     teaches = len(lines) >= LEAST_LINES and own > 0
     return not teaches, any(line.strip(" #").startswith(MARK) for line in lines), own, len(code), code
 

@@ -12,32 +12,34 @@ _REPLACED = re.compile(r"\bname\d+\b")
 _HEADER = ("def ", "async def ", "class ")
 
 
-def canonicalize(line: str) -> str:
+def canonicalize_line(line: str) -> str:
     """A line as it is compared: wherever it stands, and whatever stood for a name that was taken out."""
     return _REPLACED.sub("name", line.strip())
 
 
-def find_differing(lines: Iterable[str], right: Collection[str]) -> list[str]:
+def find_differing_lines(lines: Iterable[str], right: Collection[str]) -> list[str]:
     """The lines that stand in no answer without the mistake.
 
     Args:
         lines: of an answer.
         right: those of answers without it, canonical.
     """
-    return [line for line in lines if line.strip() and canonicalize(line) not in right]
+    return [line for line in lines if line.strip() and canonicalize_line(line) not in right]
 
 
-def shorten(lines: Sequence[str], right: Collection[str]) -> list[str]:
+def shorten_lines(lines: Sequence[str], right: Collection[str]) -> list[str]:
     """At most about MOST_LINES lines, those that differ among them where they are so few; a mark for what is left out.
 
     Args:
         lines: of an answer.
         right: those of answers without it, canonical.
     """
-    own = {place for place, line in enumerate(lines) if find_differing([line], right)}
+    own = {place for place, line in enumerate(lines) if find_differing_lines([line], right)}
     for context in _CONTEXT if len(lines) > MOST_LINES else ():
         near = {place for place in range(len(lines)) if any(abs(place - each) <= context for each in own)}
-        shown = _with_marks(lines, near | {header for each in own for header in _find_headers(lines, each)})
+        shown = _replace_gaps_with_marks(
+            lines, near | {header for each in own for header in _find_headers(lines, each)}
+        )
         if len(shown) <= MOST_LINES:
             return shown
     if len(lines) <= MOST_LINES:
@@ -61,20 +63,20 @@ def _find_headers(lines: Sequence[str], place: int) -> list[int]:
     return found
 
 
-def _with_marks(lines: Sequence[str], shown: Collection[int]) -> list[str]:
+def _replace_gaps_with_marks(lines: Sequence[str], shown: Collection[int]) -> list[str]:
     made: list[str] = []
     left_out: list[str] = []
     for place, line in enumerate(lines):
         if place in shown:
-            made += _mark(left_out)
+            made += _make_gap_mark(left_out)
             left_out = []
             made.append(line)
         else:
             left_out.append(line)
-    return made + _mark(left_out)
+    return made + _make_gap_mark(left_out)
 
 
-def _mark(left_out: Sequence[str]) -> list[str]:
+def _make_gap_mark(left_out: Sequence[str]) -> list[str]:
     """One line for those left out: none of them says anything where all are empty."""
     written = [line for line in left_out if line.strip()]
     return [" " * _measure_indent(written[0]) + MARK] if written else list(left_out)

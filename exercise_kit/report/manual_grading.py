@@ -100,15 +100,15 @@ def read_gradebook(class_dir: Path, lesson: str | None = None) -> ManualGrading 
 
     from exercise_kit.nbgrader.gradebook import (
         GradebookError,
-        find_file,
+        find_gradebook_file,
         make_engine,
-        read_address,
+        read_gradebook_address,
         refuse_new_gradebook,
     )
 
     try:
-        address = read_address(class_dir)
-        file = find_file(address)
+        address = read_gradebook_address(class_dir)
+        file = find_gradebook_file(address)
         if file is not None and not file.exists():
             return None
         with refuse_new_gradebook(), make_engine(address).connect() as book:
@@ -121,7 +121,9 @@ def read_gradebook(class_dir: Path, lesson: str | None = None) -> ManualGrading 
     except SQLAlchemyError as error:
         return ManualGrading(problem=make_one_line(str(error.__cause__ or error)))
     names = tuple(str(part) for row in students for part in row if part)
-    return ManualGrading(_list_questions(grades), names, None, tuple(str(row[0]) for row in students), _by_hand(grades))
+    return ManualGrading(
+        _list_questions(grades), names, None, tuple(str(row[0]) for row in students), _count_points_by_hand(grades)
+    )
 
 
 def _is_code(cell: str) -> bool:
@@ -141,7 +143,7 @@ def _list_questions(grades: Iterable[Any]) -> tuple[Question, ...]:
     return tuple(Question(*place, *count) for place, count in kept.items())
 
 
-def _by_hand(grades: Iterable[Any]) -> dict[tuple[str | None, str | None], ByHand]:
+def _count_points_by_hand(grades: Iterable[Any]) -> dict[tuple[str | None, str | None], ByHand]:
     cells: dict[tuple[str | None, str | None], list[Any]] = {}
     for row in grades:
         cells.setdefault((str(row[2]), str(row[0])), []).append(row)

@@ -20,10 +20,10 @@ from exercise_kit.engine.rendering import render_inline_markup
 from exercise_kit.files import write
 from exercise_kit.quoting import make_legible
 from exercise_kit.report.answers import BINS, CheckTally, ExerciseTally, Lost
-from exercise_kit.report.collect import ClassWork, ReportError, State, gather
+from exercise_kit.report.collect import ClassWork, ReportError, State, collect_class_work
 from exercise_kit.report.examples import Anonymizer, Example, Examples
 from exercise_kit.report.manual_grading import ManualGrading
-from exercise_kit.report.people import DROP, EARLIER, MISSING, SAME, to_talk_to
+from exercise_kit.report.people import DROP, EARLIER, MISSING, SAME, find_students_of_concern
 from exercise_kit.report.plots import draw_course, draw_exercises, draw_mistakes, draw_scores, draw_seconds
 from exercise_kit.report.tally import (
     LEAST_STUDENTS,
@@ -52,7 +52,7 @@ def format_points(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}".removesuffix(".0")
 
 
-def with_sign(value: float) -> str:
+def format_with_minus(value: float) -> str:
     """0.423 → "0.42", with the sign that is a minus and no hyphen."""
     return f"{value:.2f}".replace("-", "\u2212")
 
@@ -62,7 +62,7 @@ def format_count(count: int, noun: str, several: str = "") -> str:
     return f"{count:,} {noun if count == 1 else several or noun + 's'}"
 
 
-def write_sentences(found: Tally) -> list[str]:
+def summarize_class(found: Tally) -> list[str]:
     """The class in three sentences; one where nothing is graded."""
     handed_in = _describe_handed_in(found)
     return [handed_in, *([_describe_results(found), _describe_lost_points(found)] if found.shares() else ())]
@@ -75,21 +75,21 @@ def _describe_handed_in(found: Tally) -> str:
     students = format_count(len({each.who for each in work.handed_in}), "student")
     sentence = f"{students} handed in {format_count(len(work.handed_in), 'notebook')}"
     sentence += f" for {format_count(len(work.lessons), 'lesson')}" if work.lessons else ""
-    graded = len(work.in_state(State.GRADED, State.OLDER))
+    graded = len(work.find_in_state(State.GRADED, State.OLDER))
     rest = {
-        "not graded yet": len(work.in_state(State.WAITING, State.PARTLY)),
-        "waiting for a check to be mended": len(work.in_state(State.UNDECIDED)),
-        "rejected": len(work.in_state(State.REJECTED)),
-        "lost to a failure of the grader": len(work.in_state(State.ERROR)),
+        "not graded yet": len(work.find_in_state(State.WAITING, State.PARTLY)),
+        "waiting for a check to be mended": len(work.find_in_state(State.UNDECIDED)),
+        "rejected": len(work.find_in_state(State.REJECTED)),
+        "lost to a failure of the grader": len(work.find_in_state(State.ERROR)),
     }
-    waits = " and ".join(_by_hand(work.manual_grading)) if work.manual_grading else ""
+    waits = " and ".join(_describe_manual_grading(work.manual_grading)) if work.manual_grading else ""
     if not any(rest.values()):
         return f"{sentence}; all code is graded, and {waits}." if waits else f"{sentence}; all are graded."
     listed = ", ".join(f"{count:,} {'is' if count == 1 else 'are'} {what}" for what, count in rest.items() if count)
     return f"{sentence}: {graded:,} {'is' if graded == 1 else 'are'} graded, {listed}{f'; {waits}' if waits else ''}."
 
 
-def _by_hand(book: ManualGrading) -> Iterator[str]:
+def _describe_manual_grading(book: ManualGrading) -> Iterator[str]:
     if book.waiting:
         verb = "waits" if book.waiting == 1 else "wait"
         yield f"{format_count(book.waiting, 'written answer')} {verb} for a grade by hand"
@@ -173,7 +173,7 @@ def render_lecture_page(found: Tally, title: str, today: date) -> str:
         Lost=Lost,
         BINS=BINS,
         FLAGS=flags.MEANINGS,
-        sentences=write_sentences(found),
+        sentences=summarize_class(found),
         total_lost=sum(found.lost.values()),
         lessons=rows,
         students=students,
@@ -182,12 +182,12 @@ def render_lecture_page(found: Tally, title: str, today: date) -> str:
         trained=read_what_was_trained(),
         flagged=sum(bool(each.result and each.result.flags) for each in found.work.handed_in),
         next=found.mistakes[:NEXT],
-        cards=[_make_card(each, examples) for each in found.mistakes[:EXAMPLES]],
+        cards=[_make_mistake_card(each, examples) for each in found.mistakes[:EXAMPLES]],
         groups=[GroupCard(each, examples.of(each.answers)) for each in _choose_notable_groups(found.unexplained)],
         unevaluated=_count_reasons(found.unevaluated, anonymizer),
         worst=_find_worst_checks(found.exercises),
         rejected=_count_lost_reasons(found.work, anonymizer),
-        waits=_count_waits(found.work),
+        waits=_count_wait_causes(found.work),
         course_picture=Markup(_draw_term(rows, students)) if len(shares) > 1 else "",
         score_picture=Markup(draw_scores(shares)) if shares else "",
         exercise_picture=Markup(draw_exercises([each for each in found.exercises if each.answers])) if shares else "",
@@ -202,7 +202,7 @@ def render_private_page(found: Tally, title: str, today: date) -> str:
     template = load_templates().get_template("report_names.html.jinja")
     rules = {"MISSING": MISSING, "SAME": SAME, "DROP": DROP, "EARLIER": EARLIER}
     hands = found.work.manual_grading.by_hand if found.work.manual_grading else {}
-    people = to_talk_to(found)
+    people = find_students_of_concern(found)
     return template.render(title=title, today=today, rows=rows, State=State, people=people, hands=hands, **rules)
 
 
@@ -219,7 +219,7 @@ def load_templates() -> Environment:
     made.filters |= {
         "percent": format_percent,
         "points": format_points,
-        "signed": with_sign,
+        "signed": format_with_minus,
         "plural": format_count,
         "rich": lambda text: Markup(render_inline_markup(make_legible(text))),
         "median": median,
@@ -244,7 +244,7 @@ def _list_released_sources(work: ClassWork) -> Iterable[str]:
         yield from lesson.released.model_answers.values() if lesson.released else ()
 
 
-def _make_card(mistake: Mistake, examples: Examples) -> MistakeCard:
+def _make_mistake_card(mistake: Mistake, examples: Examples) -> MistakeCard:
     name = mistake.misconception.name
     fits = examples.of(mistake.answers.values(), lambda each: bool(each.check and each.check.misconception == name))
     return MistakeCard(mistake, fits)
@@ -272,11 +272,11 @@ def _count_reasons(groups: Iterable[UnexplainedGroup], anonymizer: Anonymizer) -
     """Why answers could not be checked, without what a student wrote: how many to which exercise; commonest first."""
     found: dict[str, Counter[str]] = {}
     for each in groups:
-        found.setdefault(anonymizer.text(each.kind), Counter())[each.exercise] += len(each.answers)
+        found.setdefault(anonymizer.anonymize_text(each.kind), Counter())[each.exercise] += len(each.answers)
     return dict(sorted(found.items(), key=lambda item: -item[1].total()))
 
 
-def _count_waits(work: ClassWork) -> Counter[str]:
+def _count_wait_causes(work: ClassWork) -> Counter[str]:
     """Return what the exercises that are not graded yet wait for: file, line and error, as far as they are known."""
     results = [each.result for each in work.handed_in if each.result]
     return Counter(cause or f"the checks of {name}" for each in results for name, cause in each.waits_for.items())
@@ -284,12 +284,12 @@ def _count_waits(work: ClassWork) -> Counter[str]:
 
 def _count_lost_reasons(work: ClassWork, anonymizer: Anonymizer) -> list[tuple[str, int]]:
     """Why files were rejected, or lost, without names and paths."""
-    texts = [each.reason or "" for each in work.in_state(State.REJECTED, State.ERROR)]
-    counts = Counter(_without_paths(anonymizer.text(text)) for text in texts)
+    texts = [each.reason or "" for each in work.find_in_state(State.REJECTED, State.ERROR)]
+    counts = Counter(_replace_paths(anonymizer.anonymize_text(text)) for text in texts)
     return counts.most_common()
 
 
-def _without_paths(text: str) -> str:
+def _replace_paths(text: str) -> str:
     return " ".join("…" if "/" in word or "\\" in word else word for word in text.split())
 
 
@@ -322,7 +322,7 @@ def write_report(
         ReportError: there is nothing to report on, or a page would fall on what it must not.
         OSError: a page cannot be written; nothing half-written is left.
     """
-    work = gather(path, lesson)
+    work = collect_class_work(path, lesson)
     out = out or ((path if work.folder else path.parent) / REPORT)
     for place in filter(None, (out, names)):
         if place.is_dir():
@@ -341,4 +341,4 @@ def write_report(
         pages[names] = render_private_page(found, title, day)
     for place, text in pages.items():
         write(place, text.encode(), 0o600 if place == names else None)
-    return Written(out, names, tuple(write_sentences(found)), work)
+    return Written(out, names, tuple(summarize_class(found)), work)

@@ -44,7 +44,7 @@ class Person:
     concerns: tuple[Concern, ...]
 
 
-def to_talk_to(found: Tally) -> list[Person]:
+def find_students_of_concern(found: Tally) -> list[Person]:
     """The students with a reason; those with most reasons first."""
     shares = _find_shares(found)
     book = found.work.manual_grading
@@ -69,7 +69,7 @@ def _find_concerns(
             yield Concern(Why.SAME, f"{mistake.misconception.name}: in {', '.join(exercises)}")
     if dropped := _describe_drop(who, shares):
         yield Concern(Why.DROPPED, dropped)
-    if nothing := ", ".join(_without_points(found, who)):
+    if nothing := ", ".join(_find_lessons_without_points(found, who)):
         yield Concern(Why.NOTHING, nothing)
     for each in found.work.handed_in:
         flags = [flag for flag in (each.result.flags if each.result else ()) if flag not in _OF_THE_MACHINE]
@@ -77,7 +77,7 @@ def _find_concerns(
             yield Concern(Why.FLAGGED, f"{', '.join(flags)} in {each.lesson or each.path.name}")
 
 
-def _without_points(found: Tally, who: str) -> Iterator[str]:
+def _find_lessons_without_points(found: Tally, who: str) -> Iterator[str]:
     """The lessons that were handed in and earned nothing, neither by the judge nor by hand."""
     book = found.work.manual_grading
     for each in found.work.handed_in:

@@ -62,7 +62,7 @@ def drawing(name: str) -> Iterator[None]:
         yield
 
 
-def as_svg(made: Figure, name: str, alt: str) -> str:
+def render_svg(made: Figure, name: str, alt: str) -> str:
     """An ``<svg>`` element.
 
     Args:
@@ -118,7 +118,7 @@ def draw_course(lessons: Course) -> str:
             axes.grid(axis="y", color=HAIR, linewidth=0.6)
             axes.set_axisbelow(True)
         summary = "; ".join(f"{name}: {each[1]:.0%}" for name, _, each in lessons if each)
-        return as_svg(
+        return render_svg(
             made, "course", f"The median share of the points, lesson by lesson. {summary}. The table follows."
         )
 
@@ -150,10 +150,10 @@ def draw_scores(shares: Mapping[str, Sequence[float]]) -> str:
         made = make_figure(0.75 + 0.85 * len(shares))
         rows = made.subplots(len(shares), 1, sharex=True, squeeze=False)[:, 0]
         for axes, (lesson, values) in zip(rows, shares.items(), strict=True):
-            _draw_tenths(axes, lesson, values)
+            _draw_score_histogram(axes, lesson, values)
         rows[-1].set_xlabel("share of the points, in tenths")
         summary = "; ".join(f"{lesson}: median {median(values):.0%}" for lesson, values in shares.items() if values)
-        return as_svg(
+        return render_svg(
             made, "scores", f"How many notebooks earned which tenth of the points. {summary}. The table follows."
         )
 
@@ -166,7 +166,7 @@ def count_tenths(values: Sequence[float]) -> list[int]:
     return counts
 
 
-def _draw_tenths(axes: Axes, lesson: str, values: Sequence[float]) -> None:
+def _draw_score_histogram(axes: Axes, lesson: str, values: Sequence[float]) -> None:
     counts = count_tenths(values)
     places = [10 * index + 5 for index in range(TENTHS)]
     axes.bar(places, counts, width=9.2, color=[BLUE if index == TENTHS - 1 else SKY for index in range(TENTHS)])
@@ -191,10 +191,10 @@ def draw_exercises(tallies: Sequence[ExerciseTally]) -> str:
         left, right = made.subplots(1, 2, sharey=True, width_ratios=(5, 4))
         places = range(len(tallies))
         for index, (label, look) in enumerate(zip(BINS, _BIN_LOOKS, strict=True)):
-            _stack(left, [_divide_by_sum(each.bins) for each in tallies], index, label, look, "{:.0%}")
+            _draw_stacked_bars(left, [_divide_by_sum(each.bins) for each in tallies], index, label, look, "{:.0%}")
         for index, why in enumerate(Lost):
             lost = [[each.lost.get(reason, 0.0) for reason in Lost] for each in tallies]
-            _stack(right, lost, index, why, _LOST_LOOKS[why], "{:.0f}")
+            _draw_stacked_bars(right, lost, index, why, _LOST_LOOKS[why], "{:.0f}")
         left.set_yticks(places, [each.name for each in tallies])
         left.set(xlim=(0, 1), ylim=(len(tallies) - 0.4, -0.6), xlabel="share of the answers that earned …")
         left.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
@@ -213,7 +213,7 @@ def draw_exercises(tallies: Sequence[ExerciseTally]) -> str:
             )
             legend.set_in_layout(False)
         summary = "; ".join(f"{each.name}: mean {each.mean:.0%}" for each in tallies)
-        return as_svg(made, "exercises", f"Points earned and lost in each exercise. {summary}. The table follows.")
+        return render_svg(made, "exercises", f"Points earned and lost in each exercise. {summary}. The table follows.")
 
 
 def _divide_by_sum(counts: Sequence[int]) -> list[float]:
@@ -221,7 +221,9 @@ def _divide_by_sum(counts: Sequence[int]) -> list[float]:
     return [count / total if total else 0.0 for count in counts]
 
 
-def _stack(axes: Axes, rows: Sequence[Sequence[float]], index: int, label: str, look: Look, form: str) -> None:
+def _draw_stacked_bars(
+    axes: Axes, rows: Sequence[Sequence[float]], index: int, label: str, look: Look, form: str
+) -> None:
     color, hatch, lines = look
     starts = [([0.0, *accumulate(row)])[index] for row in rows]
     lengths = [row[index] for row in rows]
@@ -255,7 +257,7 @@ def draw_mistakes(found: Sequence[Mistake]) -> str:
         summary = "; ".join(
             f"{each.misconception.name}: {each.students} students, {each.lost:.0f} points" for each in found
         )
-        return as_svg(made, "mistakes", f"The misconceptions that cost the class most. {summary}.")
+        return render_svg(made, "mistakes", f"The misconceptions that cost the class most. {summary}.")
 
 
 def draw_seconds(tallies: Sequence[ExerciseTally]) -> str:
@@ -281,4 +283,4 @@ def draw_seconds(tallies: Sequence[ExerciseTally]) -> str:
         axes.tick_params(left=False)
         axes.spines["left"].set_visible(False)
         summary = "; ".join(f"{each.name}: {1000 * median(each.seconds):.0f} ms" for each in timed)
-        return as_svg(made, "seconds", f"Median time to grade an answer. {summary}.")
+        return render_svg(made, "seconds", f"Median time to grade an answer. {summary}.")

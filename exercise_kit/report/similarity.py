@@ -127,7 +127,7 @@ def export(found: dict[str, tuple[ReleasedLesson, list[Text]]], folder: Path) ->
     return sum(len(texts) for _, texts in found.values())
 
 
-def find_pairs(lesson: ReleasedLesson, texts: Sequence[Text]) -> list[Pair]:
+def find_similar_pairs(lesson: ReleasedLesson, texts: Sequence[Text]) -> list[Pair]:
     """The pairs that are alike beyond the task, most alike first.
 
     Args:
@@ -135,14 +135,14 @@ def find_pairs(lesson: ReleasedLesson, texts: Sequence[Text]) -> list[Pair]:
         texts: everybody's answers to it.
     """
     given = _split_into_grams(read_base_code(lesson)) | _split_into_grams("\n\n".join(lesson.model_answers.values()))
-    parts = _find_alike(texts, given | _find_common_grams(texts, HARDLY_ANY, FEWEST))
-    whole = _find_alike(texts, given | _find_common_grams(texts, MANY, FEW))
+    parts = _compare_fingerprints(texts, given | _find_common_grams(texts, HARDLY_ANY, FEWEST))
+    whole = _compare_fingerprints(texts, given | _find_common_grams(texts, MANY, FEW))
     found = {pair.students: pair for pair in parts if pair.alike >= LEAST_PART}
     found |= {pair.students: pair for pair in whole if min(pair.shares) >= LEAST_SHARE}
     return sorted(found.values(), key=lambda pair: (-max(pair.shares), -pair.alike, pair.students))[:MOST_PAIRS]
 
 
-def _find_alike(texts: Sequence[Text], common: set[int]) -> list[Pair]:
+def _compare_fingerprints(texts: Sequence[Text], common: set[int]) -> list[Pair]:
     """All pairs with something alike beyond what is ``common``."""
     import copydetect
 
@@ -191,7 +191,8 @@ def write_page(class_dir: Path, out: Path, lesson: str | None = None, today: dat
         OSError: the page cannot be written.
     """
     lessons = [
-        (released, texts, find_pairs(released, texts)) for released, texts in read_texts(class_dir, lesson).values()
+        (released, texts, find_similar_pairs(released, texts))
+        for released, texts in read_texts(class_dir, lesson).values()
     ]
     values = {"lessons": lessons, "today": today or date.today(), "MOST_PAIRS": MOST_PAIRS}
     page = load_templates().get_template("similarity.html.jinja").render(title=class_dir.resolve().name, **values)

@@ -59,15 +59,15 @@ def find_known_mistakes(exercise: str, name: str) -> Iterator[KnownMistake]:
 @cache
 def _load_library(exercise: str) -> dict[str, KnownMistake]:
     found = course().exercises.get(exercise)
-    return {each.name: _describe(each) for each in found.misconceptions} if found else {}
+    return {each.name: _describe_mistake(each) for each in found.misconceptions} if found else {}
 
 
-def _describe(wrong: Misconception) -> KnownMistake:
+def _describe_mistake(wrong: Misconception) -> KnownMistake:
     cause = wrong.cause
-    return KnownMistake(cause.name, cause.explanation, cause.question, cause.section, _in_training(wrong))
+    return KnownMistake(cause.name, cause.explanation, cause.question, cause.section, _describe_training_effect(wrong))
 
 
-def _in_training(wrong: Misconception) -> str:
+def _describe_training_effect(wrong: Misconception) -> str:
     if wrong.effect.kind is InTraining.UNMEASURED:
         return ""
     return wrong.effect.sentence or f"{wrong.effect.kind[:1].upper()}{wrong.effect.kind[1:]}."
@@ -161,7 +161,10 @@ def count_class(work: ClassWork) -> Tally:
     for answer in _list_answers(work):
         counting.count(answer)
     ranked = sorted(counting.mistakes.values(), key=lambda each: (-each.lost, -each.students, each.misconception.name))
-    first_unexplained, unevaluated = _by_size(counting.unexplained), _by_size(counting.unevaluated)
+    first_unexplained, unevaluated = (
+        _sort_groups_by_size(counting.unexplained),
+        _sort_groups_by_size(counting.unevaluated),
+    )
     return Tally(
         work, tuple(counting.exercises.values()), tuple(ranked), first_unexplained, unevaluated, counting.following
     )
@@ -191,14 +194,16 @@ class _Counting:
         if is_unwritten(result):
             return
         if is_unevaluated(result):
-            _group(self.unevaluated, answer, result.kind, ())
+            _add_to_group(self.unevaluated, answer, result.kind, ())
             return
         _count_checks(exercise, result)
         check = None if named else find_first_unexplained(result)
         if check and follows:
             self.following[result.name] += 1
         elif check:
-            _group(self.unexplained, GradedAnswer(answer.work, result, check), check.kind, _list_failed_claims(result))
+            _add_to_group(
+                self.unexplained, GradedAnswer(answer.work, result, check), check.kind, _list_failed_claims(result)
+            )
 
     def _builds_on_wrong(self, answer: GradedAnswer, earlier: frozenset[str]) -> bool:
         """Say whether an answer builds on another one of the same notebook that is wrong."""
@@ -247,14 +252,14 @@ def _list_failed_claims(result: ExerciseResult) -> tuple[str, ...]:
     return tuple(check.claim or check.name for check in list_failures(result))
 
 
-def _group(
+def _add_to_group(
     groups: dict[tuple[str, ...], UnexplainedGroup], answer: GradedAnswer, kind: str, claims: tuple[str, ...]
 ) -> None:
     place = answer.result.name, kind, *claims
     groups.setdefault(place, UnexplainedGroup(answer.result.name, kind, claims)).answers.append(answer)
 
 
-def _by_size(groups: Mapping[tuple[str, ...], UnexplainedGroup]) -> tuple[UnexplainedGroup, ...]:
+def _sort_groups_by_size(groups: Mapping[tuple[str, ...], UnexplainedGroup]) -> tuple[UnexplainedGroup, ...]:
     return tuple(sorted(groups.values(), key=lambda each: (-len(each.answers), each.exercise, each.kind)))
 
 

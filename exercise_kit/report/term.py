@@ -72,11 +72,11 @@ def _make_row(found: Tally, lesson: str) -> LessonRow:
         graded=sum(each.state in (State.GRADED, State.OLDER, State.PARTLY) for each in here),
         quartiles=(first, middle, last) if shares else None,
         mean=mean(shares) if shares else None,
-        to_pass=_time_to_pass(found.work.folder, lesson, here),
+        to_pass=_measure_time_to_pass(found.work.folder, lesson, here),
     )
 
 
-def _time_to_pass(folder: Path | None, lesson: str, works: Sequence[SubmittedWork]) -> TimeToPass:
+def _measure_time_to_pass(folder: Path | None, lesson: str, works: Sequence[SubmittedWork]) -> TimeToPass:
     passed = [each for each in works if each.result and each.result.worth and _has_passed(each)]
     students = len({each.who for each in passed})
     if folder is None:

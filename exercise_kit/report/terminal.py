@@ -25,60 +25,63 @@ WITHOUT_COUNT = {
 }
 
 
-def overview(results: Sequence[Result]) -> RenderableType:
+def render_overview(results: Sequence[Result]) -> RenderableType:
     """A row for each submission: whose, the lesson, the score, and what there is to say; below it how many."""
     table = Table(box=None, pad_edge=False, show_edge=False)
     for heading in ("student or file", "lesson", "score", "remarks"):
         table.add_column(heading, justify="right" if heading == "score" else "left", overflow="fold")
-    shared = _shared_folder([result.path for result in results])
+    shared = _measure_shared_folder([result.path for result in results])
     for result in results:
         who = make_one_line(result.student or result.path[shared:])
         table.add_row(
-            Text(who), Text(make_one_line(result.assignment or "")), Text(score_of(result)), Text(remarks(result))
+            Text(who),
+            Text(make_one_line(result.assignment or "")),
+            Text(format_score(result)),
+            Text(describe_remarks(result)),
         )
     graded = [result for result in results if result.status == "graded" and not result.waiting]
     odd = sum(result.reason is not None for result in graded)
     remark = f"; {odd} of them with something to look at, see the remarks" if odd else ""
     waiting = [each.waits_for for each in results]
-    summary = ", ".join([f"{len(graded)} of {len(results)} graded", *waits(waiting)])
-    return Group(table, Text(make_one_line(f"{summary}{remark}")), *map(Text, advice(waiting)))
+    summary = ", ".join([f"{len(graded)} of {len(results)} graded", *describe_waits(waiting)])
+    return Group(table, Text(make_one_line(f"{summary}{remark}")), *map(Text, advise_on_waits(waiting)))
 
 
-def sheet(result: Result, width: int = 100) -> RenderableType:
+def render_submission(result: Result, width: int = 100) -> RenderableType:
     """One submission: the report on each exercise as its student reads it, wrapped at ``width`` columns."""
-    lines = [Text(f"{make_one_line(result.path)}  {score_of(result)}", style="bold")]
-    if said := remarks(result):
+    lines = [Text(f"{make_one_line(result.path)}  {format_score(result)}", style="bold")]
+    if said := describe_remarks(result):
         lines.append(Text(said))
     for exercise in result.exercises:
         first, *others = render_entries(make_graded_report(exercise), width)
         lines.append(Text(first[0], style="bold"))
         lines += [Text(text, style=COLORS[verdict] if verdict else "") for text, verdict in others]
-    return Group(*lines, *map(Text, advice([result.waits_for])))
+    return Group(*lines, *map(Text, advise_on_waits([result.waits_for])))
 
 
-def waits(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
+def describe_waits(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
     """For each place that submissions wait for how many do: "2 wait for hidden/test_one_hot.py:14".
 
     Args:
         waiting: of each submission, as :attr:`Result.waits_for`.
     """
-    counts = Counter(place for each in waiting for place in dict.fromkeys(starmap(_place, each.items())))
+    counts = Counter(place for each in waiting for place in dict.fromkeys(starmap(_describe_place, each.items())))
     for place, count in counts.items():
         yield f"{count} {'waits' if count == 1 else 'wait'} for {place}"
 
 
-def _place(exercise: str, cause: str) -> str:
+def _describe_place(exercise: str, cause: str) -> str:
     """The file and line; where no file is at fault, the exercise."""
     return cause.partition(": ")[0] or f"the checks of {exercise}"
 
 
-def advice(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
+def advise_on_waits(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
     """Say what to do about exercises that wait for a file to be mended."""
     if any(cause for each in waiting for cause in each.values()):
         yield "Repair what they wait for, and run the same command again: it grades only what waits."
 
 
-def broken_checks(results: Sequence[Result]) -> Iterator[str]:
+def describe_broken_checks(results: Sequence[Result]) -> Iterator[str]:
     """For each hidden check that does not count somewhere: why, on how many submissions, and the first's details."""
     found: dict[tuple[str, str, LogKind], list[str]] = {}
     for entry in (entry for result in results for entry in result.log if entry.check and entry.kind in WITHOUT_COUNT):
@@ -89,18 +92,18 @@ def broken_checks(results: Sequence[Result]) -> Iterator[str]:
         yield f"{what} on {where}, and does not count there:\n{details[0].rstrip()}"
 
 
-def _shared_folder(paths: Sequence[str]) -> int:
+def _measure_shared_folder(paths: Sequence[str]) -> int:
     """Count the characters of the folder that all paths begin with."""
     shared = os.path.commonprefix([path[: path.rfind(os.sep) + 1] for path in paths])  # noqa: RUF071  # cut below
     return shared.rfind(os.sep) + 1
 
 
-def score_of(result: Result) -> str:
+def format_score(result: Result) -> str:
     """The points of a submission, else what became of it."""
     return result.points if result.status == "graded" else result.status
 
 
-def remarks(result: Result) -> str:
+def describe_remarks(result: Result) -> str:
     """Say in one line what there is to say of a submission: flags, the reason, mistakes with a name."""
     named = (f"{each.name}: {each.misconception}" for each in result.exercises if each.misconception)
     parts = [

@@ -234,7 +234,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
 
     def _exchange(self, kind: str, clock: RequestClock, fields: Mapping[str, Any]) -> dict[str, Any]:
         self._wire.more_time = clock.extend_deadline
-        if not self._wire.is_silent():
+        if not self._wire.has_nothing_to_read():
             self._wire.receive(clock.deadline)  # where it is the worker's end that waits there, this raises Closed
             raise WireError("an answer that nobody asked for")
         packer = Packer(_LONGEST_TEXT, with_callables=True, records=course().records)

@@ -216,8 +216,8 @@ def _lock_folder(folder: Path) -> int | None:
 
 def _make_setup_message(limits: Limits, views: Sequence[Path], scratch: Path, sandboxed: bool) -> dict[str, Any]:
     gpu = limits.device.startswith("cuda")
-    own = [*readable_paths.readable_paths([read_package_name()]), _HERE / "worker"]
-    own += readable_paths.list_gpu_readable() if gpu else ()
+    own = [*readable_paths.list_readable_paths([read_package_name()]), _HERE / "worker"]
+    own += readable_paths.list_gpu_readable_paths() if gpu else ()
     return {
         "packages": [str(folder) for folder in readable_paths.list_package_folders()],
         "readable": [str(path) for path in own],

@@ -12,11 +12,11 @@ from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.exercise import Exercise, Misconception
 from exercise_kit.engine.run import explain_unrecognized_pair_of_mistakes
 from exercise_kit.engine.two_mistakes import list_pairs
-from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer, make_crashing, make_hostile
+from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer, make_crashing_answers, make_hostile_answers
 from exercise_kit.simulate.cells import write_cell
 from exercise_kit.simulate.modules import NoSource
-from exercise_kit.simulate.scopes import restyle, with_own
-from exercise_kit.submission.copied_reference import copied_words
+from exercise_kit.simulate.scopes import inline_required_cells, restyle
+from exercise_kit.submission.copied_reference import describe_copy
 from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS
 from exercise_kit.submission.possible_bypass import find_possible_bypass
 from exercise_kit.submission.released import ReleasedLesson
@@ -43,7 +43,7 @@ class AnswerPool:
         if self.exercise.file:
             return ()
         model = self._model
-        own = [self._answer(Kind.RIGHT, name, source, Outcome.PASSES) for name, source in model.items()]
+        own = [self._make_answer(Kind.RIGHT, name, source, Outcome.PASSES) for name, source in model.items()]
         return (*own, *self._make_variants())
 
     @property
@@ -51,7 +51,7 @@ class AnswerPool:
         """The library's mistakes of this exercise, where it is answered in a cell."""
         return () if self.exercise.file else tuple(self.exercise.misconceptions)
 
-    def left_out(self) -> dict[str, str]:
+    def explain_left_out(self) -> dict[str, str]:
         """Misconceptions of which no cell can be made → why."""
         made = {each.name: self._make_wrong(each, Kind.MISCONCEPTION) for each in self.misconceptions}
         return {name: each for name, each in made.items() if isinstance(each, str)}
@@ -74,14 +74,14 @@ class AnswerPool:
         if self.exercise.file:
             return ()
         right = self.right[1]
-        return tuple(map(self._add_flags, make_crashing(self.exercise, right.source or "", right.uses)))
+        return tuple(map(self._add_flags, make_crashing_answers(self.exercise, right.source or "", right.uses)))
 
     def hostile(self, wrong: SimulatedAnswer) -> tuple[SimulatedAnswer, ...]:
         """Attacks that go with a wrong answer; none where there is a rule, as attacks look like a bypass."""
         return (
             ()
             if self.exercise.name in course().rules
-            else tuple(map(self._add_flags, make_hostile(wrong, self.points)))
+            else tuple(map(self._add_flags, make_hostile_answers(wrong, self.points)))
         )
 
     @cached_property
@@ -99,14 +99,16 @@ class AnswerPool:
             else None
         )
 
-    def alone(self, answer: SimulatedAnswer) -> SimulatedAnswer:
+    def make_self_contained(self, answer: SimulatedAnswer) -> SimulatedAnswer:
         """The same answer with its own copy of what it takes from other exercises of the lesson."""
         if not answer.uses:
             return answer
-        pools = list(self.lesson.find_needed(answer.uses))
+        pools = list(self.lesson.find_needed_pools(answer.uses))
         names = {name: f"{self.exercise.name}_{name}" for each in pools for name in each.exercise.objects}
         required_cells = [each.right[0].source or "" for each in pools]
-        return self._add_flags(replace(answer, source=with_own(answer.source or "", required_cells, names), uses=()))
+        return self._add_flags(
+            replace(answer, source=inline_required_cells(answer.source or "", required_cells, names), uses=())
+        )
 
     @property
     def _model(self) -> dict[str, str]:
@@ -115,33 +117,35 @@ class AnswerPool:
 
     def _make_variants(self) -> Iterator[SimulatedAnswer]:
         for objects in self.lesson.variants.get(self.exercise.name, ()):
-            source = self._cell(objects)
+            source = self._write_cell(objects)
             if source is not None and not self._find_suspicious(source):
                 name = " and ".join(each.__name__.replace("_", " ") for each in objects)
-                yield self._answer(Kind.RIGHT, name, source, Outcome.PASSES)
+                yield self._make_answer(Kind.RIGHT, name, source, Outcome.PASSES)
 
-    def cell(self, wrong: Misconception) -> str:
+    def write_mistake_cell(self, wrong: Misconception) -> str:
         """The cell that holds a misconception.
 
         Raises:
             NoSource: none can be made.
         """
-        return write_cell(self._by_name(wrong.objects), self.exercise.name, self.lesson.keeps, self._stand_ins)
+        return write_cell(self._name_objects(wrong.objects), self.exercise.name, self.lesson.keeps, self._stand_ins)
 
     def _make_wrong(self, wrong: Misconception, kind: Kind) -> SimulatedAnswer | str:
         """The answer that holds a misconception, or why there is none."""
         try:
-            source = self.cell(wrong)
+            source = self.write_mistake_cell(wrong)
         except NoSource as reason:
             return str(reason)
         if used := self._find_suspicious(source):
             return f"it uses {used}, which no answer needs"
         return replace(
-            self._answer(kind, wrong.name, source, Outcome.ASK), objects=tuple(wrong.objects), misconception=wrong.name
+            self._make_answer(kind, wrong.name, source, Outcome.ASK),
+            objects=tuple(wrong.objects),
+            misconception=wrong.name,
         )
 
-    def _answer(self, kind: Kind, name: str, source: str, outcome: Outcome) -> SimulatedAnswer:
-        uses = self.lesson.find_used(self, source)
+    def _make_answer(self, kind: Kind, name: str, source: str, outcome: Outcome) -> SimulatedAnswer:
+        uses = self.lesson.find_used_exercises(self, source)
         return self._add_flags(SimulatedAnswer(self.exercise.name, kind, name, source, outcome, uses=uses))
 
     def _add_flags(self, answer: SimulatedAnswer) -> SimulatedAnswer:
@@ -149,19 +153,19 @@ class AnswerPool:
         name, objects, source = answer.exercise, self.exercise.objects, answer.source or ""
         cells = CellSource(0, "import torch\nfrom torch import nn"), CellSource(1, source)
         found = {
-            COPIED: copied_words(name, objects, source, self.lesson.released),
+            COPIED: describe_copy(name, objects, source, self.lesson.released),
             POSSIBLE_BYPASS: find_possible_bypass(name, objects, cells),
         }
         flags = [flag for flag in answer.flags if flag not in found]
         return replace(answer, flags=(*flags, *(flag for flag, why in found.items() if why)))
 
-    def _cell(self, objects: tuple[Any, ...]) -> str | None:
+    def _write_cell(self, objects: tuple[Any, ...]) -> str | None:
         try:
-            return write_cell(self._by_name(objects), self.exercise.name, self.lesson.keeps)
+            return write_cell(self._name_objects(objects), self.exercise.name, self.lesson.keeps)
         except NoSource:
             return None
 
-    def _by_name(self, objects: Sequence[Any]) -> dict[str, Any]:
+    def _name_objects(self, objects: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(self.exercise.objects, objects, strict=True))
 
     def _find_suspicious(self, source: str) -> str:
@@ -197,14 +201,14 @@ class LessonPools:
         name = module.removeprefix(read_package_name()).lstrip(".").replace(".", "/") or "__init__"
         return course().modules.are_there(name, self._number)
 
-    def find_used(self, pool: AnswerPool, source: str) -> tuple[str, ...]:
+    def find_used_exercises(self, pool: AnswerPool, source: str) -> tuple[str, ...]:
         """The other exercises of the lesson whose objects a cell calls."""
         tree = parse(source)
         used = find_used_globals(tree) or frozenset() if tree else frozenset()
         others = (each for each in self.pools.values() if each is not pool)
         return tuple(each.exercise.name for each in others if not used.isdisjoint(each.exercise.objects))
 
-    def find_needed(self, exercises: tuple[str, ...]) -> Iterator[AnswerPool]:
+    def find_needed_pools(self, exercises: tuple[str, ...]) -> Iterator[AnswerPool]:
         """The exercises and those that their model answers use, these first."""
         for pool in self.pools.values():  # a lesson's exercises build on those before
             chain = set(exercises)

@@ -68,7 +68,7 @@ class SimulatedAnswer:
     ends: bool = False
 
 
-def make_crashing(exercise: Exercise, right: str, uses: tuple[str, ...]) -> Iterator[SimulatedAnswer]:
+def make_crashing_answers(exercise: Exercise, right: str, uses: tuple[str, ...]) -> Iterator[SimulatedAnswer]:
     """Answers to an exercise that break in one way or another.
 
     Args:
@@ -76,18 +76,22 @@ def make_crashing(exercise: Exercise, right: str, uses: tuple[str, ...]) -> Iter
         right: the source of a right answer, which some of them spoil.
         uses: other exercises of the lesson whose answers that calls.
     """
-    yield _make_failing(exercise, "syntax error", _drop_first_colon(right))
-    yield _make_failing(exercise, "a name misspelled before the definition", f"inport = troch.nn.functional\n\n{right}")
-    yield _make_failing(exercise, "an assertion before the definition", f'assert False, "finish this later"\n\n{right}')
-    yield _make_raising(exercise, "a name that nobody defined", "return no_such_name")
-    yield _make_raising(exercise, "an index out of range", "return [][0]")
-    yield _make_raising(exercise, "a division by zero", "return 1 / 0")
+    yield _make_failing_answer(exercise, "syntax error", _drop_first_colon(right))
+    yield _make_failing_answer(
+        exercise, "a name misspelled before the definition", f"inport = troch.nn.functional\n\n{right}"
+    )
+    yield _make_failing_answer(
+        exercise, "an assertion before the definition", f'assert False, "finish this later"\n\n{right}'
+    )
+    yield _make_raising_answer(exercise, "a name that nobody defined", "return no_such_name")
+    yield _make_raising_answer(exercise, "an index out of range", "return [][0]")
+    yield _make_raising_answer(exercise, "a division by zero", "return 1 / 0")
     loop = _write_cell(exercise, "while True:\n    pass")
-    yield _make_failing(exercise, "an endless loop", loop, (TIMEOUT,), ends=True)
+    yield _make_failing_answer(exercise, "an endless loop", loop, (TIMEOUT,), ends=True)
     leaves = "import os\n\n" + _write_cell(exercise, "os._exit(1)")
-    yield _make_failing(exercise, "ends the process when called", leaves, (STOPPED,), ends=True)
+    yield _make_failing_answer(exercise, "ends the process when called", leaves, (STOPPED,), ends=True)
     exits = f"import os\n\nif input is not None:\n    os._exit(0)\n\n{right}"
-    yield _make_failing(exercise, "ends the process when its cell runs", exits, (STOPPED,), ends=True)
+    yield _make_failing_answer(exercise, "ends the process when its cell runs", exits, (STOPPED,), ends=True)
     # the cell is stopped, and what it had defined by then is graded
     waiting = f"{right}\n\nwhile not None:\n    pass"
     yield SimulatedAnswer(
@@ -102,13 +106,13 @@ def make_crashing(exercise: Exercise, right: str, uses: tuple[str, ...]) -> Iter
     )
 
 
-def _make_failing(
+def _make_failing_answer(
     exercise: Exercise, name: str, source: str, flags: tuple[str, ...] = (), ends: bool = False
 ) -> SimulatedAnswer:
     return SimulatedAnswer(exercise.name, Kind.CRASHING, name, source, Outcome.FAILS, flags=flags, ends=ends)
 
 
-def _make_raising(exercise: Exercise, name: str, statement: str) -> SimulatedAnswer:
+def _make_raising_answer(exercise: Exercise, name: str, statement: str) -> SimulatedAnswer:
     return SimulatedAnswer(exercise.name, Kind.CRASHING, name, _write_cell(exercise, statement), Outcome.ASK)
 
 
@@ -182,7 +186,7 @@ except OSError:
 """
 
 
-def make_hostile(wrong: SimulatedAnswer, points: float) -> Iterator[SimulatedAnswer]:
+def make_hostile_answers(wrong: SimulatedAnswer, points: float) -> Iterator[SimulatedAnswer]:
     """Attacks that begin with a wrong answer, whose verdicts they deserve.
 
     Args:

@@ -23,11 +23,11 @@ import torch
 from exercise_kit.engine.two_mistakes import Layout
 from exercise_kit.simulate.modules import (
     NoSource,
-    is_inlined,
+    is_course_module,
+    is_empty_subclass,
     is_lambda,
     is_ours,
-    is_put_together,
-    is_written,
+    is_top_level_definition,
     read_module,
 )
 from exercise_kit.simulate.scopes import rename_outer_names
@@ -55,7 +55,7 @@ class _Stripped(ast.NodeTransformer):
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        marks = {_find_root(each) for each in (*node.decorator_list, *node.bases)}
+        marks = {_find_root_name(each) for each in (*node.decorator_list, *node.bases)}
         self._strip(node)
         fields, self._fields = self._fields, not marks.isdisjoint(_HAS_FIELDS)
         self.generic_visit(node)
@@ -73,13 +73,13 @@ class _Stripped(ast.NodeTransformer):
         return ast.Assign([node.target], node.value, lineno=node.lineno) if node.value is not None else None
 
     def _strip(self, node: ast.FunctionDef | ast.ClassDef) -> None:
-        node.decorator_list = [each for each in node.decorator_list if not self._is_ours(_find_root(each))]
+        node.decorator_list = [each for each in node.decorator_list if not self._is_ours(_find_root_name(each))]
         first = node.body[0] if node.body else None
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
             node.body = node.body[1:] or [ast.Pass()]
 
 
-def _find_root(node: ast.expr) -> str:
+def _find_root_name(node: ast.expr) -> str:
     """The first name of a decorator, or of a base: ``one_hot`` of ``@one_hot.misconception(...)``."""
     while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
         node = node.func if isinstance(node, ast.Call) else node.value
@@ -114,7 +114,7 @@ class _Cell:
         self._done: set[_Place] = set()
         self._bound: dict[str, str] = {}
 
-    def define(self, place: _Place) -> str:
+    def write_definition(self, place: _Place) -> str:
         """Write the definition of ``place``, and before it all that it needs; gives its name in the cell."""
         name = self.named.setdefault(place, self._make_private_name(place.name))
         if place in self._done:
@@ -124,71 +124,71 @@ class _Cell:
         if statement is None:
             raise NoSource(f"{place.name} is no definition of {place.module}")
         statement = strip_definition(statement, lambda root: is_ours(place.module, root))
-        self.parts.append(ast.unparse(self._translate(place, statement)))
+        self.parts.append(ast.unparse(self._rename_for_cell(place, statement)))
         return name
 
-    def _resolve(self, owner: _Place, used: str) -> str:
+    def _resolve_name(self, owner: _Place, used: str) -> str:
         """The name in the cell of what ``used`` stands for in the module of ``owner``."""
         if used == owner.name:
             return self.named[owner]
         first, _, attribute = used.partition(".")
         module = read_module(owner.module)
         if used in self._instead:
-            return self._stand_in(used)
+            return self._define_stand_in(used)
         if attribute:
-            return self._fetch(module.modules()[first], attribute)
+            return self._import_or_define(module.modules()[first], attribute)
         if module.statement(first) is not None:
-            return self.define(_Place(owner.module, first))
+            return self.write_definition(_Place(owner.module, first))
         if first in module.from_imports:
             origin, name = module.from_imports[first]
-            if is_inlined(origin):
-                return self._fetch(origin, name)
+            if is_course_module(origin):
+                return self._import_or_define(origin, name)
         if first in module.import_lines:
-            self._import(first, module.import_lines[first])
+            self._add_import(first, module.import_lines[first])
         elif first not in vars(builtins):
             raise NoSource(f"nobody knows what {first} is in {owner.module}")
         return first
 
-    def _fetch(self, origin: str, name: str) -> str:
+    def _import_or_define(self, origin: str, name: str) -> str:
         """The name in the cell of what one of our modules offers as ``name``."""
         value = getattr(import_module(origin), name)
         defines = inspect.isfunction(value) or inspect.isclass(value)
         owner = value.__module__ if defines else origin
-        if isinstance(value, ModuleType) or not is_inlined(owner):
+        if isinstance(value, ModuleType) or not is_course_module(owner):
             raise NoSource(f"{origin}.{name} is imported in a way that no cell can follow")
         if self._keeps(owner):
-            self._import(name, f"from {origin} import {name}")
+            self._add_import(name, f"from {origin} import {name}")
             return name
-        return self.define(_Place(owner, value.__name__ if defines else name))
+        return self.write_definition(_Place(owner, value.__name__ if defines else name))
 
-    def root(self, name: str, value: Any) -> None:
+    def write_object(self, name: str, value: Any) -> None:
         """Write one of the objects of which the cell is made, which may have been put together of others."""
-        if is_written(value):
-            self.define(_find_place(value))
+        if is_top_level_definition(value):
+            self.write_definition(_find_place(value))
         elif isinstance(value, partial):
             called = self._write_expression(value.func)
             given = [*map(self._write_expression, value.args), "*inputs"]
             given += [f"{key}={self._write_expression(each)}" for key, each in value.keywords.items()]
             self.parts.append(f"def {name}(*inputs):\n    return {called}({', '.join(given)})")
-        elif is_put_together(value):
+        elif is_empty_subclass(value):
             self.parts.append(f"class {name}({', '.join(map(self._write_expression, value.__bases__))}):\n    pass")
         else:
             raise NoSource(f"nobody can write {value!r} down")
 
     def _write_expression(self, value: Any) -> str:
         """Return what gives ``value`` in the cell."""
-        if is_written(value):
-            return self.define(_find_place(value))
+        if is_top_level_definition(value):
+            return self.write_definition(_find_place(value))
         if isinstance(value, Layout):
-            self._import("SimpleNamespace", "from types import SimpleNamespace")
+            self._add_import("SimpleNamespace", "from types import SimpleNamespace")
             return f"SimpleNamespace(right={self._write_expression(value.right)})"
-        if isinstance(value, partial) or is_lambda(value) or is_put_together(value):
+        if isinstance(value, partial) or is_lambda(value) or is_empty_subclass(value):
             name = self._make_private_name("part")
             self.named[_Place("", name)] = name
             if is_lambda(value):
-                self.parts.append(f"{name} = {self._lambda(value)}")
+                self.parts.append(f"{name} = {self._write_lambda(value)}")
             else:
-                self.root(name, value)
+                self.write_object(name, value)
             return name
         if isinstance(value, tuple):
             return f"({''.join(f'{self._write_expression(each)}, ' for each in value)})"
@@ -199,33 +199,33 @@ class _Cell:
     def _import_from_library(self, value: Any) -> str:
         """Return what gives something of torch or of Python's own modules."""
         if isinstance(value, torch.dtype):
-            self._import("torch", "import torch")
+            self._add_import("torch", "import torch")
             return repr(value)
         name = getattr(value, "__name__", "")
         for owner in (torch, torch.Tensor):
             if name and getattr(owner, name, None) is value:
-                self._import("torch", "import torch")
+                self._add_import("torch", "import torch")
                 return f"torch.{'Tensor.' if owner is torch.Tensor else ''}{name}"
         origin = getattr(value, "__module__", None)
         if name and origin in sys.stdlib_module_names and getattr(sys.modules[origin], name, None) is value:
-            self._import(name, f"from {origin} import {name}")
+            self._add_import(name, f"from {origin} import {name}")
             return str(name)
         raise NoSource(f"nobody can write {value!r} down")
 
-    def _lambda(self, function: FunctionType) -> str:
+    def _write_lambda(self, function: FunctionType) -> str:
         node = read_module(function.__module__).find_lambda(function)
-        return ast.unparse(self._translate(_Place(function.__module__, "<lambda>"), node))
+        return ast.unparse(self._rename_for_cell(_Place(function.__module__, "<lambda>"), node))
 
-    def _translate(self, owner: _Place, node: ast.AST) -> ast.AST:
+    def _rename_for_cell(self, owner: _Place, node: ast.AST) -> ast.AST:
         """``node``, which stands in the module of ``owner``, with the names that it has in the cell."""
         modules = read_module(owner.module).modules()
         return rename_outer_names(
             node,
-            lambda used: self._resolve(owner, used),
+            lambda used: self._resolve_name(owner, used),
             lambda dotted: dotted in self._instead or dotted.partition(".")[0] in modules,
         )
 
-    def _stand_in(self, used: str) -> str:
+    def _define_stand_in(self, used: str) -> str:
         """Define what is called in the place of ``used``; gives its name."""
         place = _Place("", used)
         if place not in self.named:
@@ -233,11 +233,11 @@ class _Cell:
             assert isinstance(function, ast.FunctionDef), "a stand-in is a function"
             self.named[place] = function.name = self._make_private_name(function.name)
             for name, line in (("torch", "import torch"), ("F", "import torch.nn.functional as F")):
-                self._import(name, line)
+                self._add_import(name, line)
             self.parts.append(ast.unparse(function))
         return self.named[place]
 
-    def _import(self, name: str, line: str) -> None:
+    def _add_import(self, name: str, line: str) -> None:
         if self._bound.setdefault(name, line) != line:
             raise NoSource(f"{name} is imported twice: {line}; {self._bound[name]}")
         self.imports[line] = None
@@ -267,12 +267,12 @@ def write_cell(
     Raises:
         NoSource: one of the objects was made in a way that leaves no source.
     """
-    places = {name: _find_place(each) for name, each in objects.items() if is_written(each)}
+    places = {name: _find_place(each) for name, each in objects.items() if is_top_level_definition(each)}
     if len(set(places.values())) < len(places):
         raise NoSource("one object has two names")
     cell = _Cell({place: name for name, place in places.items()}, prefix, keeps, instead or {})
     for name, value in objects.items():
-        cell.root(name, value)
+        cell.write_object(name, value)
     imports = sorted(cell.imports, key=lambda line: (line.startswith("from"), line))
     return "\n\n".join(filter(None, ["\n".join(imports), *cell.parts]))
 

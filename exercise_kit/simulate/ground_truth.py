@@ -74,7 +74,7 @@ class Oracle:
         counted = [each for each in outcomes if each.result.verdict != Verdict.UNDECIDED]
         earned = sum(each.check.worth for each in counted if each.result.verdict == Verdict.PASS)
         share = earned / sum(each.check.worth for each in counted) if counted else 0.0
-        return Expected(verdicts, share, self._name(answer, outcomes, replays))
+        return Expected(verdicts, share, self._name_mistake(answer, outcomes, replays))
 
     def _run_checks(self, answer: SimulatedAnswer, replays: Replays) -> list[Found]:
         """Return what the checks find about an answer: of one that is a mistake of the library, in its replays."""
@@ -85,7 +85,7 @@ class Oracle:
         answer_objects = dict(zip(exercise.objects, objects, strict=True))
         return list(self._checks.run(exercise.name, lambda: make_isolated_student(answer_objects), replays.key))
 
-    def _name(self, answer: SimulatedAnswer, outcomes: Sequence[Found], replays: Replays) -> str | None:
+    def _name_mistake(self, answer: SimulatedAnswer, outcomes: Sequence[Found], replays: Replays) -> str | None:
         """The name of the mistake, as the judge's own way to find it finds it here."""
         if answer.kind == Kind.TWO:  # one of two hides behind the other on some draws
             return find_commonest_misconception(name_failures(course().exercises[answer.exercise], outcomes, replays))

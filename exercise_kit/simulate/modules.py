@@ -37,7 +37,7 @@ class Module:
         for statement in self._tree.body:
             for each in _list_defined_names(statement):
                 self._statements[each] = statement
-            self._note_imports(statement)
+            self._record_imports(statement)
 
     def statement(self, name: str) -> ast.stmt | None:
         """The definition of a name, or None."""
@@ -56,9 +56,9 @@ class Module:
     def modules(self) -> dict[str, str]:
         """Names that stand for modules of ours."""
         pairs = ((name, f"{origin}.{attribute}") for name, (origin, attribute) in self.from_imports.items())
-        return {name: dotted for name, dotted in pairs if is_inlined(dotted) and dotted in sys.modules}
+        return {name: dotted for name, dotted in pairs if is_course_module(dotted) and dotted in sys.modules}
 
-    def _note_imports(self, statement: ast.stmt) -> None:
+    def _record_imports(self, statement: ast.stmt) -> None:
         if isinstance(statement, ast.Import):
             for alias in statement.names:
                 name = alias.asname or alias.name.partition(".")[0]
@@ -70,9 +70,13 @@ class Module:
                 self.from_imports[name] = statement.module, alias.name
 
 
-def is_written(value: Any) -> bool:
+def is_top_level_definition(value: Any) -> bool:
     """Say whether a value is a function or class that stands at the top of a module of ours."""
-    if not isinstance(value, FunctionType | type) or not is_inlined(value.__module__) or "." in value.__qualname__:
+    if (
+        not isinstance(value, FunctionType | type)
+        or not is_course_module(value.__module__)
+        or "." in value.__qualname__
+    ):
         return False
     return value.__name__ in vars(import_module(value.__module__)) and not is_lambda(value)
 
@@ -83,9 +87,9 @@ def _describe_code(code: CodeType) -> tuple[object, ...]:
     return code.co_names, code.co_varnames, constants
 
 
-def is_put_together(value: Any) -> bool:
+def is_empty_subclass(value: Any) -> bool:
     """Say whether a value is a class of ours that inherits all that it has."""
-    ours = isinstance(value, type) and is_inlined(value.__module__) and not is_written(value)
+    ours = isinstance(value, type) and is_course_module(value.__module__) and not is_top_level_definition(value)
     return ours and vars(value).keys() <= _IN_AN_EMPTY_CLASS
 
 
@@ -100,7 +104,7 @@ def read_module(name: str) -> Module:
     return Module(name)
 
 
-def is_inlined(module: str) -> bool:
+def is_course_module(module: str) -> bool:
     """Say whether a module is the course's own, or the kit's, so that what it holds is copied into cells."""
     return module.partition(".")[0] in (read_package_name(), _KIT, "tests")
 
@@ -109,7 +113,7 @@ def is_ours(module: str, root: str) -> bool:
     """Say whether what a decorator begins with belongs to the course."""
     known = read_module(module)
     if root in known.from_imports:
-        return is_inlined(known.from_imports[root][0])
+        return is_course_module(known.from_imports[root][0])
     return known.statement(root) is not None
 
 
@@ -131,7 +135,7 @@ def load_right_variants() -> dict[str, tuple[tuple[Any, ...], ...]]:
     found: dict[str, tuple[tuple[Any, ...], ...]] = {}
     for name in claims:
         path = Path(str(sys.modules[name].__file__)).with_name("variants.py")
-        module = _load(f"{name.rpartition('.')[0]}.variants", path) if path.exists() else None
+        module = _load_module(f"{name.rpartition('.')[0]}.variants", path) if path.exists() else None
         for exercise, variants in getattr(module, "RIGHT", {}).items():
             made = tuple(each if isinstance(each, tuple) else (each,) for each in variants)
             found[exercise] = found.get(exercise, ()) + made
@@ -143,7 +147,7 @@ def is_variant(value: Any) -> bool:
     return bool(value.__module__.endswith(".variants"))
 
 
-def _load(name: str, path: Path) -> ModuleType | None:
+def _load_module(name: str, path: Path) -> ModuleType | None:
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

@@ -106,19 +106,21 @@ class Drawing:
             kind = draw.choices(list(sort.weights), list(sort.weights.values()))[0]
             if place >= stops:
                 kind = Kind.UNWRITTEN
-            answer = self._attack(pool, draw) if name == attacked else self._answer(pool, kind, draw)
+            answer = self._draw_attack(pool, draw) if name == attacked else self._draw_answer(pool, kind, draw)
             if answer.ends and any(each.ends for each in given.values()):
                 answer = pool.unwritten[0]  # a notebook that ends many processes is not graded to its end
             if any(given[used].outcome != Outcome.PASSES for used in answer.uses if used in given):
-                answer = pool.alone(answer)
+                answer = pool.make_self_contained(answer)
             given[name] = answer
         return given
 
-    def _answer(self, pool: AnswerPool, kind: Kind, draw: random.Random) -> SimulatedAnswer:
+    def _draw_answer(self, pool: AnswerPool, kind: Kind, draw: random.Random) -> SimulatedAnswer:
         """An answer of a kind; where the exercise has none of it, one that is not written."""
         if kind == Kind.RIGHT and pool.right:
             return self._draw_right(pool.right, draw)
-        if kind == Kind.TWO and (pair := _draw_first(pool.answer_with_pair, self._pairs[pool.exercise.name], draw)):
+        if kind == Kind.TWO and (
+            pair := _draw_possible_answer(pool.answer_with_pair, self._pairs[pool.exercise.name], draw)
+        ):
             return pair
         if kind in (Kind.MISCONCEPTION, Kind.TWO) and (mistake := self._draw_mistake(pool, draw)):
             return mistake
@@ -131,7 +133,7 @@ class Drawing:
         return draw.choices(right, [_RIGHT.get(each.name, _OTHER_WAYS / max(others, 1)) for each in right])[0]
 
     def _draw_mistake(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer | None:
-        return _draw_first(pool.answer_with_mistake, self._mistakes[pool.exercise.name], draw)
+        return _draw_possible_answer(pool.answer_with_mistake, self._mistakes[pool.exercise.name], draw)
 
     def _choose_attacked_exercise(self, draw: random.Random) -> str | None:
         """The exercise that a hostile student attacks; None where there is none that can be."""
@@ -139,7 +141,7 @@ class Drawing:
         can = [name for name, pool in pools.items() if pool.misconceptions and name not in rules]
         return draw.choice(can) if can else None
 
-    def _attack(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer:
+    def _draw_attack(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer:
         mistake = self._draw_mistake(pool, draw)
         return draw.choice(pool.hostile(mistake)) if mistake else pool.unwritten[0]
 
@@ -150,7 +152,7 @@ def _shuffle(things: Sequence[_Any], seed: int, name: str) -> list[_Any]:
     return shuffled
 
 
-def _draw_first(
+def _draw_possible_answer(
     answer_of: Callable[[Misconception], SimulatedAnswer | None], wrong: Sequence[Misconception], draw: random.Random
 ) -> SimulatedAnswer | None:
     """The first of a few draws of which an answer can be made."""

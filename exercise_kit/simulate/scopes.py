@@ -46,10 +46,10 @@ class _OuterNames(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.name = node.name if self._scopes else self._rename(node.name)
         node.decorator_list = self._visit_each(node.decorator_list)
-        return self._in_function(node)
+        return self._rename_in_function(node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        return self._in_function(node)
+        return self._rename_in_function(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         node.name = node.name if self._scopes else self._rename(node.name)
@@ -76,7 +76,7 @@ class _OuterNames(ast.NodeTransformer):
         self._scopes.pop()
         return node
 
-    def _in_function(self, node: _Node) -> _Node:
+    def _rename_in_function(self, node: _Node) -> _Node:
         assert isinstance(node, _Function)
         arguments = node.args
         arguments.defaults, arguments.kw_defaults = (
@@ -137,7 +137,7 @@ def restyle(source: str) -> str:
     return ast.unparse(ast.fix_missing_locations(_NamesResults(name).visit(tree)))
 
 
-def with_own(source: str, required_cells: Sequence[str], names: Mapping[str, str]) -> str:
+def inline_required_cells(source: str, required_cells: Sequence[str], names: Mapping[str, str]) -> str:
     """A cell that brings along what it needs, under names of its own.
 
     Args:

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from exercise_kit.batch.locations import provide_secret
-from exercise_kit.nbgrader.class_folder import move_into_place, new_class, refuse_in_use
+from exercise_kit.nbgrader.class_folder import move_into_place, new_class, refuse_used_folder
 from exercise_kit.simulate.ground_truth import Oracle
 from exercise_kit.simulate.modules import load_right_variants
 from exercise_kit.simulate.profiles import draw_names, draw_profiles
@@ -24,7 +24,7 @@ from exercise_kit.submission.flags import NOT_SANDBOXED, WEAKER_SANDBOX
 _ROUNDING = 1e-3  # scores are kept with four digits, and sums of some of them add up their roundings
 
 
-def compare(truth: Mapping[str, Any], graded: Mapping[str, Any]) -> list[str]:
+def compare_with_truth(truth: Mapping[str, Any], graded: Mapping[str, Any]) -> list[str]:
     """Every difference between the truth and the grades, in words; an empty list: there is none.
 
     Args:
@@ -86,7 +86,7 @@ def _compare_scores(what: str, expected: Mapping[str, Any], found: Mapping[str, 
             yield f"{what}: the {score.replace('_', ' ')} is {found[score]:g}, and should be {expected[score]:g}"
 
 
-def share_named(truth: Mapping[str, Any]) -> tuple[int, int]:
+def count_named_mistakes(truth: Mapping[str, Any]) -> tuple[int, int]:
     """Return how many answers hold one or two known mistakes, and how many of them get exactly the right name."""
     wrong: Sequence[Mapping[str, Any]] = [
         exercise for each in truth["submissions"] for exercise in each["exercises"] if exercise["misconception"]
@@ -144,11 +144,11 @@ def simulate(
         raise SimulationError(f"a class of {students} students has nobody in it; give --students 1 or more")
     wanted = choose_lessons(root, lessons)
     directory = directory.resolve()
-    refuse_in_use(directory)
+    refuse_used_folder(directory)
     draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
     try:
         new_class(draft, root)
-        kinds = _fill(draft, root, students, seed, wanted, advance)
+        kinds = _write_submissions(draft, root, students, seed, wanted, advance)
         move_into_place(draft, directory)
     except OSError as error:
         raise SimulationError(f"cannot make {directory}: {error}") from error
@@ -169,7 +169,7 @@ def choose_lessons(root: Path, lessons: Sequence[str]) -> list[str]:
     return [name for name in built if name in lessons or not lessons]
 
 
-def _fill(
+def _write_submissions(
     folder: Path, root: Path, students: int, seed: int, lessons: Sequence[str], advance: Callable[[], None]
 ) -> dict[str, int]:
     """Hand in, and write the truth down; gives how many answers there are of each kind."""

@@ -49,7 +49,7 @@ class Written:
     points: Mapping[str, float]
 
 
-def fill_in(released: Mapping[str, Any], written: Written) -> bytes:
+def fill_in_notebook(released: Mapping[str, Any], written: Written) -> bytes:
     """The bytes of a submitted notebook.
 
     Args:
@@ -73,10 +73,10 @@ def _fill_cell(cell: Mapping[str, Any], written: Written) -> Sequence[Mapping[st
     if name in written.questions:
         return ({**cell, "source": written.questions[name]},)
     checked = next((each for each in written.answers.values() if make_check_grade_id(each.exercise) == name), None)
-    return (cell,) if checked is None else _check_cell(cell, checked, written.points.get(checked.exercise, 0.0))
+    return (cell,) if checked is None else _fill_check_cell(cell, checked, written.points.get(checked.exercise, 0.0))
 
 
-def _check_cell(cell: Mapping[str, Any], answer: SimulatedAnswer, points: float) -> Sequence[Mapping[str, Any]]:
+def _fill_check_cell(cell: Mapping[str, Any], answer: SimulatedAnswer, points: float) -> Sequence[Mapping[str, Any]]:
     if answer.check == "":
         return ()
     changed = dict(cell) if answer.check is None else {**cell, "source": answer.check}
@@ -143,7 +143,7 @@ class SimulatedLesson:
         self.points = {each.name: each.points for each in self._released.exercises}
         self._due = _FIRST_DUE + timedelta(weeks=week)
         marks = (cell["metadata"].get("nbgrader", {}) for cell in self._notebook["cells"])
-        question_marks = self._released.by_name("question")
+        question_marks = self._released.find_cells_by_role("question")
         self.questions = {
             each["grade_id"]: each.get("points", 0) for each in marks if each.get("grade_id") in question_marks
         }
@@ -161,7 +161,7 @@ class SimulatedLesson:
         hours = draw.uniform(0.2, 40) if late else -draw.expovariate(1 / 30)
         comments = {name: draw.choice(COMMENTS) for name in answers if draw.random() < _COMMENTED}
         questions = {name: self._answer_question(name, draw) for name in self.questions if draw.random() >= sort.silent}
-        notebook = fill_in(self._notebook, Written(answers, comments, questions, self.points))
+        notebook = fill_in_notebook(self._notebook, Written(answers, comments, questions, self.points))
         answered_questions = {name: name in questions for name in self.questions}
         return Submitted(student, answers, answered_questions, notebook, self._due + timedelta(hours=hours), late)
 

@@ -26,7 +26,7 @@ from exercise_kit.submission.slice import (
 from exercise_kit.submission.submission import ExerciseAnswer, Part
 
 
-def find_parts(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[Part, ...]:
+def find_answer_parts(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[Part, ...]:
     """The parts of an answer, in the lesson's order, with those that their model solutions call.
 
     Only what stands earlier in the lesson can be one: of two answers that each undo the other, both would be right.
@@ -55,12 +55,12 @@ def find_parts(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[Part, ..
     found: set[str] = set()
     texts = [answer.source]
     while texts:
-        used = _names(texts.pop())
+        used = _find_names(texts.pop())
         new = {name for name, objects in exercises.items() if not used.isdisjoint(objects)} - found - {answer.name}
         found |= new
         texts += [lesson.model_answers[name] for name in new]
-    models = {name: _without_methods(lesson.model_answers[name], forbidden) for name in exercises if name in found}
-    return tuple(Part(name, _complete(source, lesson)) for name, source in models.items())
+    models = {name: _remove_methods(lesson.model_answers[name], forbidden) for name in exercises if name in found}
+    return tuple(Part(name, _prepend_needed_imports(source, lesson)) for name, source in models.items())
 
 
 def _overrides_forward(source: str) -> bool:
@@ -68,10 +68,10 @@ def _overrides_forward(source: str) -> bool:
     tree = parse(source)
     classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)) if tree else ()
     forwards = (node for each in classes for node in each.body if isinstance(node, ast.FunctionDef))
-    return any(node.name == "forward" and "super" not in _names(ast.unparse(node)) for node in forwards)
+    return any(node.name == "forward" and "super" not in _find_names(ast.unparse(node)) for node in forwards)
 
 
-def _without_methods(source: str, forbidden: Collection[str]) -> str:
+def _remove_methods(source: str, forbidden: Collection[str]) -> str:
     """A model solution without the methods that a rule names, as "Norm.forward"."""
     if not any("." in each for each in forbidden):
         return source
@@ -82,14 +82,16 @@ def _without_methods(source: str, forbidden: Collection[str]) -> str:
     return ast.unparse(tree)
 
 
-def _complete(source: str, lesson: ReleasedLesson) -> str:
+def _prepend_needed_imports(source: str, lesson: ReleasedLesson) -> str:
     """A model solution with the lesson's imports that it needs, so that it runs behind whatever a student changed."""
-    used = _names(source)
-    lines = [ast.unparse(each) for cell in lesson.cells if cell.code for each in _imports(cell.source, used)]
+    used = _find_names(source)
+    lines = [
+        ast.unparse(each) for cell in lesson.cells if cell.code for each in _iterate_used_imports(cell.source, used)
+    ]
     return "\n".join([*dict.fromkeys(lines), source])
 
 
-def _imports(source: str, used: frozenset[str]) -> Iterator[ast.stmt]:
+def _iterate_used_imports(source: str, used: frozenset[str]) -> Iterator[ast.stmt]:
     tree = parse(source)
     for statement in tree.body if tree else ():
         if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -98,7 +100,7 @@ def _imports(source: str, used: frozenset[str]) -> Iterator[ast.stmt]:
                 yield statement
 
 
-def _names(source: str) -> frozenset[str]:
+def _find_names(source: str) -> frozenset[str]:
     tree = parse(source)
     return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)) if tree else frozenset()
 
@@ -123,7 +125,7 @@ def find_answers(
         files: finds the file of a name that an exercise asks for.
     """
     given = {cell.source.strip() for cell in lesson.cells if cell.role in ("plain", "locked", "check")}
-    checks = lesson.by_name("check")
+    checks = lesson.find_cells_by_role("check")
     written = [
         cell
         for cell in cells
@@ -140,19 +142,19 @@ def find_answers(
                     answers.append(replace(answer, file=file, kind=file.problem or ""))
             continue
         marked = [cell for cell in cells if cell.grade_id == exercise.name]
-        candidates = list(_candidates(written, marked, exercise))
+        candidates = list(_iterate_candidate_cells(written, marked, exercise))
         stubs = [cell for cell in candidates if cell.source.strip() == exercise.stub.strip()]
         if len(stubs) < len(candidates):
             aside |= {cell.index for cell in stubs}
             candidates = [cell for cell in candidates if cell not in stubs]
         if only is None or exercise.name in only:
-            answer = _answer(exercise, candidates, marked)
+            answer = _choose_answer(exercise, candidates, marked)
             if answer.source is not None or all_requested:
                 answers.append(answer)
     return tuple(answers), frozenset(aside)
 
 
-def _candidates(
+def _iterate_candidate_cells(
     written: Sequence[SubmittedCell], marked: Sequence[SubmittedCell], exercise: ReleasedExercise
 ) -> Iterator[SubmittedCell]:
     """Cells that define what the exercise asks for, and marked cells whose definitions cannot be read.
@@ -160,13 +162,13 @@ def _candidates(
     Where every such cell is as it was released, a cell with a syntax error counts as the answer if it begins the
     definition.
     """
-    found = list(_by_tree(written, marked, exercise))
+    found = list(_iterate_defining_cells(written, marked, exercise))
     yield from found
     if all(cell.source.strip() == exercise.stub.strip() for cell in found):
         yield from (cell for cell in written if not find_begun_definitions(cell.source).isdisjoint(exercise.objects))
 
 
-def _by_tree(
+def _iterate_defining_cells(
     written: Sequence[SubmittedCell], marked: Sequence[SubmittedCell], exercise: ReleasedExercise
 ) -> Iterator[SubmittedCell]:
     for cell in written:
@@ -177,12 +179,12 @@ def _by_tree(
             yield cell
 
 
-def _answer(
+def _choose_answer(
     exercise: ReleasedExercise, candidates: Sequence[SubmittedCell], marked: Sequence[SubmittedCell]
 ) -> ExerciseAnswer:
     base = ExerciseAnswer(exercise.name, exercise.points)
     if not candidates:
-        return _without_answer(base, exercise, marked)
+        return _explain_missing_answer(base, exercise, marked)
     problem = reason = None
     for name in exercise.objects:
         defining = {cell.source.strip() for cell in candidates if name in list_definitions(parse(cell.source))}
@@ -194,7 +196,7 @@ def _answer(
     return ExerciseAnswer(base.name, base.max_score, source, candidates[-1].index, problem, reason, untouched)
 
 
-def _without_answer(
+def _explain_missing_answer(
     base: ExerciseAnswer, exercise: ReleasedExercise, marked: Sequence[SubmittedCell]
 ) -> ExerciseAnswer:
     if not marked:

@@ -41,7 +41,7 @@ class Function:
     statements: tuple[str, ...]
 
 
-def copied_words(exercise: str, objects: Iterable[str], answer: str, lesson: ReleasedLesson) -> str | None:
+def describe_copy(exercise: str, objects: Iterable[str], answer: str, lesson: ReleasedLesson) -> str | None:
     """Return what is alike in an answer and the course's own code, as a clause; None: it is no copy.
 
     It is one when each longer function of it is one of the model solution's or of the package's reference.
@@ -55,21 +55,26 @@ def copied_words(exercise: str, objects: Iterable[str], answer: str, lesson: Rel
     if exercise in course().prescribed:
         return None
     shown = _collect_shown_statements(tuple(cell.source for cell in lesson.cells if cell.code))
-    written = [each for each in _list_longer_functions(parse(answer)) if len(_beyond(each, shown)) >= LEAST_STATEMENTS]
+    written = [
+        each
+        for each in _list_longer_functions(parse(answer))
+        if len(_list_unshown_statements(each, shown)) >= LEAST_STATEMENTS
+    ]
     if not written:
         return None
-    models = {each.tree for name in objects for each in _package_functions(name)}
-    models |= {each.tree for each in _model_functions(lesson.model_answers.get(exercise, ""))}
+    models = {each.tree for name in objects for each in _list_package_functions(name)}
+    models |= {each.tree for each in _list_model_functions(lesson.model_answers.get(exercise, ""))}
     if not {each.tree for each in written} <= models:
         return None
     return "; ".join(
         f"{each.name} has the {len(each.statements)} statements of the course's own code in their order, "
-        f"{len(_beyond(each, shown))} of which the lesson does not show; names and layout were not compared"
+        f"{len(_list_unshown_statements(each, shown))} "
+        f"of which the lesson does not show; names and layout were not compared"
         for each in written
     )
 
 
-def _beyond(function: Function, shown: frozenset[str]) -> list[str]:
+def _list_unshown_statements(function: Function, shown: frozenset[str]) -> list[str]:
     return [each for each in function.statements if each not in shown]
 
 
@@ -83,7 +88,10 @@ def _collect_shown_statements(sources: tuple[str, ...]) -> frozenset[str]:
 def _list_longer_functions(tree: ast.AST | None) -> Iterator[Function]:
     """The functions of a cell that have enough statements to be a copy; to write one down takes a while."""
     for node in _iterate_functions(tree):
-        if sum(isinstance(each, ast.stmt) and not _is_no_work(each) for each in ast.walk(node)) >= LEAST_STATEMENTS:
+        if (
+            sum(isinstance(each, ast.stmt) and not _is_definition_or_constant(each) for each in ast.walk(node))
+            >= LEAST_STATEMENTS
+        ):
             yield from _normalize_function(node)
 
 
@@ -96,7 +104,7 @@ def _list_functions(tree: ast.AST | None) -> Iterator[Function]:
 def _normalize_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Function]:
     # what is nested too deep to be written down, or has an endless number in it, is nobody's reference
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        yield Function(node.name, _bare(node), tuple(_iterate_statements(node)))
+        yield Function(node.name, _dump_stripped(node), tuple(_iterate_statements(node)))
 
 
 def _iterate_functions(tree: ast.AST | None) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -111,36 +119,36 @@ def _iterate_functions(tree: ast.AST | None) -> Iterator[ast.FunctionDef | ast.A
 def _iterate_statements(tree: ast.AST) -> Iterator[str]:
     """Yield each statement in it, of a loop or a condition its head alone; docstrings and imports are none."""
     for node in ast.walk(tree):
-        if not isinstance(node, ast.stmt) or _is_no_work(node):
+        if not isinstance(node, ast.stmt) or _is_definition_or_constant(node):
             continue
         with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            yield _bare(_head(node))
+            yield _dump_stripped(_copy_without_body(node))
 
 
-def _is_no_work(node: ast.stmt) -> bool:
+def _is_definition_or_constant(node: ast.stmt) -> bool:
     definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom
     return isinstance(node, definitions) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
 
 
-def _head(node: ast.stmt) -> ast.stmt:
+def _copy_without_body(node: ast.stmt) -> ast.stmt:
     if not hasattr(node, "body"):
         return node
     inner = {"body": [ast.Pass()], "orelse": [], "finalbody": []}
     return type(node)(**{name: inner.get(name, value) for name, value in ast.iter_fields(node)})
 
 
-def _bare(node: ast.stmt) -> str:
+def _dump_stripped(node: ast.stmt) -> str:
     return ast.dump(_Stripped().visit(ast.parse(ast.unparse(ast.fix_missing_locations(node)))))
 
 
 @cache
-def _model_functions(source: str) -> tuple[Function, ...]:
+def _list_model_functions(source: str) -> tuple[Function, ...]:
     """Those of a lesson's model answer."""
     return tuple(_list_functions(parse(source)))
 
 
 @cache
-def _package_functions(name: str) -> tuple[Function, ...]:
+def _list_package_functions(name: str) -> tuple[Function, ...]:
     """Those of the package's own definition of a name."""
     folder = Path(str(files(read_package_name())))
     found: list[Function] = []

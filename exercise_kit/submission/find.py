@@ -24,17 +24,17 @@ _NAMES = frozenset(
 _MOST_FOLDERS, _DEEPEST = 1000, 16
 
 
-def is_beside(folder: Path) -> bool:
+def holds_class_file(folder: Path) -> bool:
     """Say whether one of these names lies in a folder."""
-    return not _NAMES.isdisjoint(_names(folder))
+    return not _NAMES.isdisjoint(_list_names(folder))
 
 
-def is_below(folder: Path) -> bool:
+def holds_class_file_below(folder: Path) -> bool:
     """Say whether one of these names lies in a folder or below it; no link is followed."""
-    return any(not _NAMES.isdisjoint((*folders, *files)) for folders, files in _walk(folder))
+    return any(not _NAMES.isdisjoint((*folders, *files)) for folders, files in _walk_bounded(folder))
 
 
-def _walk(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
+def _walk_bounded(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
     for number, (parent, folders, files) in enumerate(os.walk(folder)):
         if number == _MOST_FOLDERS:
             return
@@ -43,7 +43,7 @@ def _walk(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
             folders.clear()
 
 
-def _names(folder: Path) -> list[str]:
+def _list_names(folder: Path) -> list[str]:
     try:
         return os.listdir(folder)
     except OSError:
@@ -92,14 +92,16 @@ def find(paths: Iterable[Path], lessons: Iterable[str], class_dir: Path | None =
     """
     known = frozenset(lessons)
     found: dict[str, FoundFile] = {}
-    has_below = lru_cache(is_below)
+    has_below = lru_cache(holds_class_file_below)
     for path in paths:
         seems = find_apparent_class(path)
         is_strange = seems is not None and (class_dir is None or seems.resolve() != class_dir.resolve())
-        for each in _find(path, known, class_dir):
-            folders = tuple(_candidate_folders(each, path, class_dir)) if each.student is None else ()
+        for each in _find_or_explain(path, known, class_dir):
+            folders = tuple(_iterate_candidate_folders(each, path, class_dir)) if each.student is None else ()
             flagged = (
-                is_strange or any(map(is_beside, folders)) or (each.student and has_below(_find_students_folder(each)))
+                is_strange
+                or any(map(holds_class_file, folders))
+                or (each.student and has_below(_find_students_folder(each)))
             )
             found.setdefault(os.path.abspath(each.path), replace(each, flags=(CHECK_FILES,)) if flagged else each)
     return list(found.values())
@@ -114,14 +116,14 @@ def find_apparent_class(path: Path) -> Path | None:
     return None
 
 
-def _find(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterator[FoundFile]:
+def _find_or_explain(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterator[FoundFile]:
     try:
         yield from list(_find_at_path(path, lessons, class_dir))
     except OSError as error:
-        yield _with_read_error(FoundFile(path, named=True), error)
+        yield _add_read_error(FoundFile(path, named=True), error)
 
 
-def _with_read_error(place: FoundFile, error: OSError) -> FoundFile:
+def _add_read_error(place: FoundFile, error: OSError) -> FoundFile:
     why = explain_unreadable(error, "the folder")
     return replace(place, problem=str(why), unreachable=isinstance(why, Unreachable))
 
@@ -129,19 +131,19 @@ def _with_read_error(place: FoundFile, error: OSError) -> FoundFile:
 def _find_at_path(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterator[FoundFile]:
     if find_apparent_class(path) == path.absolute() or (class_dir and path.resolve() == class_dir.resolve()):
         path = path / SUBMITTED
-    place = _below_submitted(path, class_dir)
+    place = _split_below_submitted(path, class_dir)
     if not os.path.lexists(path):
         yield FoundFile(path, problem="there is no such file or folder", named=True)
     elif path.is_dir():
-        if place is None and _is_tree(path, lessons):
+        if place is None and _is_submitted_tree(path, lessons):
             place = ()
         yield from _find_in_tree(path, place, lessons) if place is not None else _walk_files(FoundFile(path))
     else:
         student, assignment, *_ = (*(place or ())[:-1], None, None)
-        yield FoundFile(path, student, assignment, _link_or_archive(path), named=True)
+        yield FoundFile(path, student, assignment, _explain_link_or_archive(path), named=True)
 
 
-def _below_submitted(path: Path, class_dir: Path | None) -> tuple[str, ...] | None:
+def _split_below_submitted(path: Path, class_dir: Path | None) -> tuple[str, ...] | None:
     """The folders' names below ``submitted/``: student, assignment, file; None: the path is not in such a tree."""
     if class_dir and path.absolute().is_relative_to(class_dir / SUBMITTED):
         return path.absolute().relative_to(class_dir / SUBMITTED).parts
@@ -156,7 +158,7 @@ def _find_students_folder(each: FoundFile) -> Path:
     return next((folder for folder in places[1:] if folder.name == each.student), places[0])
 
 
-def _candidate_folders(each: FoundFile, given: Path, class_dir: Path | None) -> Iterator[Path]:
+def _iterate_candidate_folders(each: FoundFile, given: Path, class_dir: Path | None) -> Iterator[Path]:
     """The folders above a file that may be its student's: up to the path that was given, and none of the operator's."""
     own = {CLONE, *((class_dir, *class_dir.parents) if class_dir else ())}
     for folder in each.path.absolute().parents:
@@ -167,7 +169,7 @@ def _candidate_folders(each: FoundFile, given: Path, class_dir: Path | None) -> 
             return
 
 
-def _is_tree(folder: Path, lessons: frozenset[str]) -> bool:
+def _is_submitted_tree(folder: Path, lessons: frozenset[str]) -> bool:
     return any((child / lesson).is_dir() for child in _list_folders(folder) for lesson in lessons)
 
 
@@ -184,13 +186,13 @@ def _find_in_tree(folder: Path, place: tuple[str, ...], lessons: frozenset[str])
             below = [
                 each for child in _list_folders(folder) for each in _find_in_child(child, (*place, child.name), lessons)
             ]
-            below += [replace(here, path=file, problem=_link_or_archive(file)) for file in _list_files(folder)]
+            below += [replace(here, path=file, problem=_explain_link_or_archive(file)) for file in _list_files(folder)]
             below += find_out_of_place(folder, lessons) if not place else ()
             if place and not below:
                 below = [replace(here, problem=NO_NOTEBOOK)]
             yield from below
     except OSError as error:
-        yield _with_read_error(here, error)
+        yield _add_read_error(here, error)
 
 
 def find_out_of_place(submitted: Path, lessons: Iterable[str]) -> Iterator[FoundFile]:
@@ -208,7 +210,7 @@ def find_out_of_place(submitted: Path, lessons: Iterable[str]) -> Iterator[Found
             yield FoundFile(path, student=entry.name, problem=HIDDEN_FOLDER)
 
 
-def trees(paths: Iterable[Path]) -> Iterator[Path]:
+def find_submitted_folders(paths: Iterable[Path]) -> Iterator[Path]:
     """The folders `submitted/` that were graded whole."""
     for path in paths:
         for folder in (path / SUBMITTED, path):
@@ -216,7 +218,7 @@ def trees(paths: Iterable[Path]) -> Iterator[Path]:
                 yield folder
 
 
-def stray_files(submitted: Path) -> str | None:
+def describe_stray_files(submitted: Path) -> str | None:
     """A sentence on the files that lie beside students' folders and that no command looks at; None: there are none."""
     names = []
     with suppress(OSError):
@@ -259,7 +261,7 @@ def _find_in_assignment(place: FoundFile, is_lesson: bool) -> Iterator[FoundFile
     alone = all_scripts if len(all_scripts) == 1 and not scripts else []
     archives = [file for file in files if file.suffix.lower() in ARCHIVES]
     if named := exact or renamed[-1:]:
-        yield replace(place, path=named[0], problem=_link_or_archive(named[0]))
+        yield replace(place, path=named[0], problem=_explain_link_or_archive(named[0]))
     elif len(notebooks) == 1:
         yield _accept_misnamed(place, notebooks[0], lesson)
     elif notebooks:
@@ -268,7 +270,7 @@ def _find_in_assignment(place: FoundFile, is_lesson: bool) -> Iterator[FoundFile
         yield _accept_misnamed(place, alone[0], lesson)
     elif scripts or archives:
         file = (scripts or archives)[0]
-        yield replace(place, path=file, problem=_link_or_archive(file))
+        yield replace(place, path=file, problem=_explain_link_or_archive(file))
     elif is_lesson:
         yield from _find_one_deeper(place)
 
@@ -294,7 +296,7 @@ def _holds_notebook(folder: Path) -> bool:
 def _accept_misnamed(place: FoundFile, file: Path, lesson: str) -> FoundFile:
     name = file.name.encode("utf-8", "replace").decode()
     note = f"its file is named {name}, not {lesson}{file.suffix.lower()}"
-    return replace(place, path=file, problem=_link_or_archive(file), note=note)
+    return replace(place, path=file, problem=_explain_link_or_archive(file), note=note)
 
 
 def _walk_files(place: FoundFile, depth: int = 0) -> Iterator[FoundFile]:
@@ -305,10 +307,10 @@ def _walk_files(place: FoundFile, depth: int = 0) -> Iterator[FoundFile]:
     try:
         files, folders = _list_files(place.path), _list_folders(place.path)
     except OSError as error:
-        yield _with_read_error(place, error)
+        yield _add_read_error(place, error)
         return
     for file in files:
-        yield replace(place, path=file, problem=_link_or_archive(file))
+        yield replace(place, path=file, problem=_explain_link_or_archive(file))
     for folder in folders:
         if folder.is_symlink():
             yield replace(place, path=folder, problem=ADVICE["link"])
@@ -338,7 +340,7 @@ def _list_visible(folder: Path) -> list[os.DirEntry[str]]:
         )
 
 
-def _link_or_archive(path: Path) -> str | None:
+def _explain_link_or_archive(path: Path) -> str | None:
     if path.is_symlink():
         return ADVICE["link"]
     return ADVICE["archive"] if path.suffix.lower() in ARCHIVES else None

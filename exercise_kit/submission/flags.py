@@ -68,7 +68,7 @@ def test_cell_notes(cells: Sequence[SubmittedCell], lesson: ReleasedLesson) -> I
     """
     exercises = {make_check_grade_id(each.name): each.name for each in lesson.exercises}
     sources = {cell.source.strip() for cell in cells}
-    checks = lesson.by_name("check")
+    checks = lesson.find_cells_by_role("check")
     for name, released in checks.items():
         exercise = exercises.get(name, name)
         copies = [cell for cell in cells if cell.grade_id == name]

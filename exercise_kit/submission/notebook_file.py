@@ -67,7 +67,7 @@ def explain_unreadable(error: OSError, what: str = "it") -> Unreadable:
     return Unreachable(f"{what} cannot be reached ({error.strerror}): {question}")
 
 
-def load(content: bytes, stills: bool = False) -> Any:
+def parse_notebook_json(content: bytes, stills: bool = False) -> Any:
     """Return what a notebook's JSON says, without the outputs of its cells.
 
     Args:
@@ -123,13 +123,13 @@ class _Scan:
         Raises:
             Unreadable: a limit is exceeded.
         """
-        parts = list(self._split())
+        parts = list(self._iterate_kept_pieces())
         if sum(map(len, parts)) > MAX_KEPT_BYTES:
             much = f"it has more than {MAX_KEPT_BYTES >> 20} MB beside its outputs"
             raise Unreadable(f"{much}; remove what is pasted into its cells and hand it in again")
         return b"".join(parts)
 
-    def _split(self) -> Iterator[memoryview | bytes]:
+    def _iterate_kept_pieces(self) -> Iterator[memoryview | bytes]:
         text, start, place, depth, kept = memoryview(self.text), 0, 0, 0, 0
         while (piece := _PIECE.search(self.text, place)) is not None:
             place, kept = piece.end(), kept + 1
@@ -145,23 +145,23 @@ class _Scan:
                 raise Unreadable(f"it is no notebook, for it is {words}")
             if depth > MAX_DEPTH:
                 raise Unreadable("it is nested deeper than any notebook")
-            if piece[1] and self._is_left_out(piece[1], place):
+            if piece[1] and self._is_key_omitted(piece[1], place):
                 yield text[start:place]
-                start = self._find_closing(place)
+                start = self._find_closing_bracket(place)
                 if piece[1] == b"outputs" and piece[0].endswith(b"["):
-                    yield self._find_still(place, start)
+                    yield self._find_still_picture(place, start)
                 place = start
         yield text[start:]
 
-    def _is_left_out(self, key: bytes, place: int) -> bool:
+    def _is_key_omitted(self, key: bytes, place: int) -> bool:
         if key == b"attachments":
-            size = self._find_closing(place) - place
+            size = self._find_closing_bracket(place) - place
             if self.attached + size <= MAX_ATTACHED_BYTES:
                 self.attached += size
                 return False
         return True
 
-    def _find_still(self, place: int, end: int) -> bytes:
+    def _find_still_picture(self, place: int, end: int) -> bytes:
         """The first still picture in an output, as a string of JSON; nothing where there is none."""
         begins = _STILL_BEGINS.search(self.text, place, end) if self.stills else None
         found = _STILL.match(self.text, begins.end(), end) if begins else None
@@ -170,7 +170,7 @@ class _Scan:
         self.stills -= 1
         return b'"%b"' % found[1]
 
-    def _find_closing(self, place: int) -> int:
+    def _find_closing_bracket(self, place: int) -> int:
         """Where the bracket stands that closes the one before ``place``."""
         depth = 1
         while (piece := _SKIPPED.search(self.text, place)) is not None:
@@ -278,7 +278,7 @@ def open_script(content: bytes) -> SubmittedFile:
     pieces = [text[start:stop] for start, stop in zip(starts, [*starts[1:], len(text)], strict=True)]
     pieces = [piece.partition("\n")[2] if CELL_MARK.match(piece) else piece for piece in pieces]
     cells = [SubmittedCell(index, code=True, source=piece) for index, piece in enumerate(pieces) if piece.strip()]
-    return SubmittedFile(_within_limits(cells))
+    return SubmittedFile(_require_within_limits(cells))
 
 
 def open_notebook(content: bytes) -> SubmittedFile:
@@ -287,14 +287,14 @@ def open_notebook(content: bytes) -> SubmittedFile:
     Raises:
         Unreadable: it is no notebook, or one that is too large to be anybody's work.
     """
-    notebook, oddities = load(content, stills=True), []
+    notebook, oddities = parse_notebook_json(content, stills=True), []
     encoding = find_encoding(content)
     if not encoding.startswith("utf-8"):
         oddities.append(f"it was saved as {encoding[:6].upper()}, where notebooks are UTF-8")
     if not isinstance(notebook, dict):
         raise Unreadable("it is JSON, but no notebook")
     if "worksheets" in notebook or notebook.get("nbformat") in (1, 2, 3):
-        notebook = _upgrade(load(content))
+        notebook = _upgrade_notebook(parse_notebook_json(content))
         oddities.append("it is in an old notebook format (before version 4) and was converted")
     cells = notebook.get("cells")
     if not isinstance(cells, list):
@@ -303,7 +303,7 @@ def open_notebook(content: bytes) -> SubmittedFile:
     broken = len(read) - sum(cell is not None for cell in read)
     if broken:
         oddities.append(f"{broken} of its cells {'is' if broken == 1 else 'are'} not what a cell should be, left out")
-    return SubmittedFile(_within_limits([cell for cell in read if cell]), tuple(oddities))
+    return SubmittedFile(_require_within_limits([cell for cell in read if cell]), tuple(oddities))
 
 
 def _decode(content: bytes) -> str:
@@ -314,7 +314,7 @@ def _decode(content: bytes) -> str:
         raise Unreadable("it is no text: neither UTF-8 nor UTF-16") from None
 
 
-def _upgrade(notebook: dict[str, Any]) -> dict[str, Any]:
+def _upgrade_notebook(notebook: dict[str, Any]) -> dict[str, Any]:
     import nbformat
     from nbformat.notebooknode import from_dict
 
@@ -360,7 +360,7 @@ def _read_string(value: object) -> str | None:
     return value[:1000] if isinstance(value, str) and value else None
 
 
-def _within_limits(cells: list[SubmittedCell]) -> tuple[SubmittedCell, ...]:
+def _require_within_limits(cells: list[SubmittedCell]) -> tuple[SubmittedCell, ...]:
     if len(cells) > MAX_CELLS:
         raise Unreadable(f"it has more than {MAX_CELLS} cells")
     code = [len(cell.source) for cell in cells if cell.code]

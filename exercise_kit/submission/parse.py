@@ -12,8 +12,8 @@ from functools import partial
 
 from exercise_kit.quoting import quote_first_line
 from exercise_kit.reasons import FlagNote
-from exercise_kit.submission.answer_cells import find_answers, find_parts
-from exercise_kit.submission.copied_reference import copied_words
+from exercise_kit.submission.answer_cells import find_answer_parts, find_answers
+from exercise_kit.submission.copied_reference import describe_copy
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS, test_cell_notes
 from exercise_kit.submission.notebook_file import (
@@ -26,7 +26,7 @@ from exercise_kit.submission.notebook_file import (
     read_bytes,
 )
 from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
-from exercise_kit.submission.released_cells import with_released_types, with_released_versions
+from exercise_kit.submission.released_cells import restore_released_types, update_to_released_versions
 from exercise_kit.submission.result_file import ResultFile, find_result
 from exercise_kit.submission.slice import (
     Runnable,
@@ -104,7 +104,7 @@ def open_answers(handed_in: FoundFile, lessons: Lessons) -> OpenedSubmission:
     file = open_script(content) if script else open_notebook(content)
     lesson = _find_lesson(handed_in, file, lessons, None, script).lesson
     if not script:
-        file, _ = with_released_types(with_released_versions(file, lesson), lesson)
+        file, _ = restore_released_types(update_to_released_versions(file, lesson), lesson)
     answers, _ = find_answers(file.cells, lesson, None, not script, lambda name: ResultFile(name, ""))
     return OpenedSubmission(file, lesson, answers)
 
@@ -177,22 +177,22 @@ def _make_submission(
     lesson = found.lesson
     retyped: tuple[FlagNote, ...] = ()
     if not script:
-        file, retyped = with_released_types(with_released_versions(file, lesson), lesson)
+        file, retyped = restore_released_types(update_to_released_versions(file, lesson), lesson)
     only = (exercise,) if exercise else None
     files = partial(_find_result_file, handed_in, lesson.name)
     answers, stubs = find_answers(file.cells, lesson, only, not script or bool(exercise), files)
     answered = {each.cell for each in answers}
     skipped = stubs.union(cell.index for cell in file.cells if cell.experiment and cell.index not in answered)
-    cells = choose_required_cells(tuple(_choose_runnable(file.cells, lesson, skipped)))
+    cells = choose_required_cells(tuple(_choose_runnable_cells(file.cells, lesson, skipped)))
     objects = {each.name: each.objects for each in lesson.exercises}
-    answers = tuple(replace(each, parts=find_parts(each, lesson)) for each in answers)
+    answers = tuple(replace(each, parts=find_answer_parts(each, lesson)) for each in answers)
     reasons = [*([handed_in.note] if handed_in.note else []), *file.oddities, *found.reasons]
     notes = [*retyped]
     if not script:
         reasons += _explain_versions(file.cells, lesson)
         notes += sorted(test_cell_notes(file.cells, lesson), key=lambda note: note.flag)
     notes += _flag_copied(answers, objects, lesson)  # no reason: it asks for no word to the student
-    suspects = list(_flag_suspects(answers, objects, cells))
+    suspects = list(_flag_possible_bypasses(answers, objects, cells))
     reasons += [f"{each.words}: a person should look at it" for each in suspects]
     reasons += [each.problem for each in answers if each.problem]
     notes += suspects
@@ -226,11 +226,11 @@ def _flag_copied(
     answers: Iterable[ExerciseAnswer], objects: Mapping[str, Sequence[str]], lesson: ReleasedLesson
 ) -> Iterator[FlagNote]:
     for each in answers:
-        if each.source and (words := copied_words(each.name, objects[each.name], each.source, lesson)):
+        if each.source and (words := describe_copy(each.name, objects[each.name], each.source, lesson)):
             yield FlagNote(COPIED, each.name, words)
 
 
-def _flag_suspects(
+def _flag_possible_bypasses(
     answers: Iterable[ExerciseAnswer], objects: Mapping[str, Sequence[str]], cells: tuple[CellSource, ...]
 ) -> Iterator[FlagNote]:
     # imports torch, which nbgrader's process does not need
@@ -247,12 +247,12 @@ def _flag_suspects(
             yield FlagNote(POSSIBLE_BYPASS, each.name, f"{who} uses {quote_first_line(found.used)}{where}")
 
 
-def _choose_runnable(
+def _choose_runnable_cells(
     cells: Sequence[SubmittedCell], lesson: ReleasedLesson, skipped: frozenset[int]
 ) -> Iterator[Runnable]:
     """The code cells that may run: no checks, no experiments, no stub beside its answer."""
-    checks = lesson.by_name("check")
-    locked = lesson.by_name("locked")
+    checks = lesson.find_cells_by_role("check")
+    locked = lesson.find_cells_by_role("locked")
     never = {cell.source.strip() for cell in lesson.cells if cell.role == "check" or cell.experiment}
     experiments = {cell.id for cell in lesson.cells if cell.experiment}
     given = {cell.source.strip() for cell in lesson.cells if cell.role in ("plain", "locked")}

@@ -18,12 +18,12 @@ from exercise_kit.engine.call_trace import OPERATORS
 from exercise_kit.engine.course import course
 from exercise_kit.submission.static_rules import (
     DEFINED,
-    find_defined_after_import,
+    find_last_own_definitions,
     find_reachable_statements,
     find_used_imports,
-    import_names,
     list_statements,
     resolve_dotted_name,
+    resolve_imported_names,
     walk_outermost_names,
 )
 from exercise_kit.submission.submission import CellSource
@@ -62,9 +62,9 @@ def find_possible_bypass(exercise: str, objects: Iterable[str], cells: Sequence[
 
 
 def _find_suspects(rule: Rule | None, objects: frozenset[str], statements: Sequence[ast.stmt]) -> Iterator[Suspect]:
-    names = import_names(statements)
+    names = resolve_imported_names(statements)
     found, wanted = find_reachable_statements(statements, objects, names)
-    own = {name: place for name, place in find_defined_after_import(statements).items() if name in names}
+    own = {name: place for name, place in find_last_own_definitions(statements).items() if name in names}
     for place, statement in found:
         if rule and isinstance(statement, DEFINED) and getattr(statement, "name", None) in rule.others:
             yield Suspect(str(getattr(statement, "name", "")), unparse_first_line(statement, statement))

@@ -71,7 +71,7 @@ class ReleasedLesson:
     digest: str
     model_answers: dict[str, str] = field(default_factory=dict, compare=False)
 
-    def by_name(self, role: str) -> dict[str, ReleasedCell]:
+    def find_cells_by_role(self, role: str) -> dict[str, ReleasedCell]:
         """The cells of a role by their grade ids."""
         return {cell.name: cell for cell in self.cells if cell.role == role and cell.name}
 
@@ -132,7 +132,7 @@ def remember_class(folder: Path) -> None:
         folder: that the account has made as a class, or named as one.
     """
     with suppress(OSError):
-        mark = _find_mark(folder)
+        mark = _find_class_note(folder)
         for each in (mark.parent.parent, mark.parent):
             each.mkdir(parents=True, exist_ok=True, mode=0o700)
         write(mark, f"{folder.resolve()}\n".encode("utf-8", "surrogateescape"), 0o600)
@@ -140,12 +140,12 @@ def remember_class(folder: Path) -> None:
 
 def _is_remembered(folder: Path) -> bool:
     try:
-        return os.path.exists(_find_mark(folder))
+        return os.path.exists(_find_class_note(folder))
     except OSError:
         return False
 
 
-def _find_mark(folder: Path) -> Path:
+def _find_class_note(folder: Path) -> Path:
     name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
     return find_user_folder("config") / "classes" / name
 
@@ -205,13 +205,13 @@ class Lessons:
 
     def _read_notebooks(self, name: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """The released notebook, and the one with model answers where there is one."""
-        places, released = self._with_answers(name), self._list_released(name)
-        answers = next((_read(path) for path in places if path.is_file()), None)
+        places, released = self._list_notebooks_with_answers(name), self._list_released(name)
+        answers = next((_read_notebook(path) for path in places if path.is_file()), None)
         if self.class_dir and not released[0].is_file() and places[0].is_file():
-            return _as_released(_read(places[0])), answers
-        return next(_read(path) for path in released if path.is_file()), answers
+            return _convert_to_released(_read_notebook(places[0])), answers
+        return next(_read_notebook(path) for path in released if path.is_file()), answers
 
-    def _with_answers(self, name: str) -> list[Path]:
+    def _list_notebooks_with_answers(self, name: str) -> list[Path]:
         own = [self.class_dir / "source" / name / f"{name}.ipynb"] if self.class_dir else []
         return [*own, self.clone / "solutions" / f"{name}.ipynb"]
 
@@ -219,13 +219,17 @@ class Lessons:
         own = [self.class_dir / "release" / name / f"{name}.ipynb"] if self.class_dir else []
         return [*own, self.clone / "notebooks" / f"{name}.ipynb"]
 
-    def _list_earlier(self, name: str) -> list[Path]:
+    def _list_earlier_releases(self, name: str) -> list[Path]:
         return sorted(find_earlier_releases(self.class_dir, name).glob("*.ipynb")) if self.class_dir else []
 
     def _stamp_files(self, name: str) -> Stamps:
         """Which files a lesson is read from, and by what a change of one shows."""
         stamps = []
-        for file in (*self._with_answers(name), *self._list_released(name), *self._list_earlier(name)):
+        for file in (
+            *self._list_notebooks_with_answers(name),
+            *self._list_released(name),
+            *self._list_earlier_releases(name),
+        ):
             with suppress(OSError):
                 found = file.stat()
                 stamps.append((str(file), found.st_ino, found.st_mtime_ns, found.st_size))
@@ -236,12 +240,14 @@ class Lessons:
 def _read_lesson(class_dir: Path | None, clone: Path, name: str, _: Stamps) -> ReleasedLesson:
     lessons = Lessons(class_dir, clone)
     lesson = _make_lesson(name, *lessons._read_notebooks(name))
-    earlier = [_make_cell(cell) for path in lessons._list_earlier(name) for cell in _read(path)["cells"]]
-    cells = (replace(cell, earlier=_list_versions(cell, earlier)) for cell in lesson.cells)
+    earlier = [
+        _make_cell(cell) for path in lessons._list_earlier_releases(name) for cell in _read_notebook(path)["cells"]
+    ]
+    cells = (replace(cell, earlier=_list_earlier_versions(cell, earlier)) for cell in lesson.cells)
     return replace(lesson, cells=tuple(cells))
 
 
-def _list_versions(cell: ReleasedCell, earlier: Sequence[ReleasedCell]) -> tuple[tuple[str | None, str], ...]:
+def _list_earlier_versions(cell: ReleasedCell, earlier: Sequence[ReleasedCell]) -> tuple[tuple[str | None, str], ...]:
     found = ((each.checksum, each.source) for each in earlier if cell.name and each.name == cell.name)
     return tuple(dict.fromkeys(each for each in found if each != (cell.checksum, cell.source)))
 
@@ -257,7 +263,7 @@ def read_cell_source(cell: dict[str, Any]) -> str:
     return source if isinstance(source, str) else "".join(source)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_notebook(path: Path) -> dict[str, Any]:
     try:
         notebook: dict[str, Any] = json.loads(path.read_bytes())
         notebook["cells"]
@@ -266,7 +272,7 @@ def _read(path: Path) -> dict[str, Any]:
     return notebook
 
 
-def _as_released(source: dict[str, Any]) -> dict[str, Any]:
+def _convert_to_released(source: dict[str, Any]) -> dict[str, Any]:
     """Return what ``nbgrader generate_assignment`` would make of a source notebook."""
     import nbformat
     from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions, ComputeChecksums
@@ -289,7 +295,10 @@ def _make_lesson(name: str, notebook: dict[str, Any], answers: dict[str, Any] | 
     cells = tuple(_make_cell(cell) for cell in notebook["cells"])
     exercises = []
     stubs = {cell.name: cell for cell in cells if cell.role == "exercise"}
-    points = {_mark(cell).get("grade_id"): _mark(cell).get("points", 0) for cell in notebook["cells"]}
+    points = {
+        _read_nbgrader_metadata(cell).get("grade_id"): _read_nbgrader_metadata(cell).get("points", 0)
+        for cell in notebook["cells"]
+    }
     for cell in cells:
         if cell.role == "check" and (named := read_checked_file(cell.source)):
             exercises.append(ReleasedExercise(named[0], float(points[cell.name] or 0), (), "", named[1]))
@@ -303,18 +312,18 @@ def _make_lesson(name: str, notebook: dict[str, Any], answers: dict[str, Any] | 
     model = {
         mark["grade_id"]: read_cell_source(cell)
         for cell in (answers or {"cells": ()})["cells"]
-        if (mark := _mark(cell)).get("grade_id") in stubs
+        if (mark := _read_nbgrader_metadata(cell)).get("grade_id") in stubs
     }
     return ReleasedLesson(name, cells, tuple(exercises), digest, model)
 
 
-def _mark(cell: dict[str, Any]) -> dict[str, Any]:
+def _read_nbgrader_metadata(cell: dict[str, Any]) -> dict[str, Any]:
     mark: dict[str, Any] = cell.get("metadata", {}).get("nbgrader", {})
     return mark
 
 
 def _make_cell(cell: dict[str, Any]) -> ReleasedCell:
-    mark, code = _mark(cell), cell.get("cell_type") == "code"
+    mark, code = _read_nbgrader_metadata(cell), cell.get("cell_type") == "code"
     if not mark.get("grade_id"):
         role = "plain"
     elif mark.get("solution"):

@@ -19,7 +19,7 @@ from exercise_kit.submission.released import ReleasedCell, ReleasedLesson
 from exercise_kit.submission.slice import find_begun_definitions, list_definitions, parse
 
 
-def with_released_types(file: SubmittedFile, lesson: ReleasedLesson) -> tuple[SubmittedFile, tuple[FlagNote, ...]]:
+def restore_released_types(file: SubmittedFile, lesson: ReleasedLesson) -> tuple[SubmittedFile, tuple[FlagNote, ...]]:
     """A notebook whose answers have the types of the lesson, and a note on each that had another.
 
     An answer stays as it is where another cell of the right type bears its mark or, of code, defines what is asked
@@ -33,9 +33,9 @@ def with_released_types(file: SubmittedFile, lesson: ReleasedLesson) -> tuple[Su
     for released in lesson.cells:
         if not released.name or released.role not in ("exercise", "question"):
             continue
-        its = [cell for cell in file.cells if _is_of(cell, released)]
+        its = [cell for cell in file.cells if _has_mark_of(cell, released)]
         has_its_type = any(cell.code if released.code else cell.markdown for cell in its)
-        if not its or has_its_type or _is_elsewhere(file.cells, released, lesson):
+        if not its or has_its_type or _is_answered_elsewhere(file.cells, released, lesson):
             continue
         found = its[-1]
         was = "code" if found.code else "markdown" if found.markdown else "raw text"
@@ -45,7 +45,7 @@ def with_released_types(file: SubmittedFile, lesson: ReleasedLesson) -> tuple[Su
     return replace(file, cells=tuple(cells)), tuple(notes)
 
 
-def with_released_versions(file: SubmittedFile, lesson: ReleasedLesson) -> SubmittedFile:
+def update_to_released_versions(file: SubmittedFile, lesson: ReleasedLesson) -> SubmittedFile:
     """A notebook in which the cells of an earlier release are those of this one, as far as the student left them alone.
 
     Args:
@@ -53,10 +53,10 @@ def with_released_versions(file: SubmittedFile, lesson: ReleasedLesson) -> Submi
         lesson: as it is released now, with its earlier versions.
     """
     released = {cell.name: cell for cell in lesson.cells if cell.name and cell.earlier}
-    return replace(file, cells=tuple(_update(cell, released.get(cell.grade_id or "")) for cell in file.cells))
+    return replace(file, cells=tuple(_update_cell(cell, released.get(cell.grade_id or "")) for cell in file.cells))
 
 
-def _update(cell: SubmittedCell, released: ReleasedCell | None) -> SubmittedCell:
+def _update_cell(cell: SubmittedCell, released: ReleasedCell | None) -> SubmittedCell:
     for checksum, source in released.earlier if released else ():
         assert released is not None, "it has earlier versions"
         if cell.source.strip() == source.strip():
@@ -66,14 +66,14 @@ def _update(cell: SubmittedCell, released: ReleasedCell | None) -> SubmittedCell
     return cell
 
 
-def _is_of(cell: SubmittedCell, released: ReleasedCell) -> bool:
+def _has_mark_of(cell: SubmittedCell, released: ReleasedCell) -> bool:
     """Say whether a cell bears a released one's mark or, where tools have removed that, its id."""
     if cell.grade_id is not None:
         return cell.grade_id == released.name
     return cell.id is not None and cell.id == released.id
 
 
-def _is_elsewhere(cells: Sequence[SubmittedCell], released: ReleasedCell, lesson: ReleasedLesson) -> bool:
+def _is_answered_elsewhere(cells: Sequence[SubmittedCell], released: ReleasedCell, lesson: ReleasedLesson) -> bool:
     """Say whether another code cell, which the student wrote, answers an exercise."""
     objects = next((set(each.objects) for each in lesson.exercises if each.name == released.name), set())
     given = {cell.source.strip() for cell in lesson.cells}

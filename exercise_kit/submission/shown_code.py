@@ -15,7 +15,13 @@ from itertools import chain
 
 from exercise_kit.quoting import quote_first_line
 from exercise_kit.submission.slice import parse
-from exercise_kit.submission.static_rules import DEFINED, find_called_name, import_names, read_text, resolve_dotted_name
+from exercise_kit.submission.static_rules import (
+    DEFINED,
+    find_called_name,
+    read_constant_text,
+    resolve_dotted_name,
+    resolve_imported_names,
+)
 from exercise_kit.submission.submission import CellSource
 
 _LONGEST_NAME = 30  # as the worker shortens them
@@ -50,7 +56,7 @@ class _Notebook:
     @cached_property
     def imports(self) -> Mapping[str, str]:
         own = {node.name for _, tree in self.trees for node in ast.walk(tree) if isinstance(node, DEFINED)}
-        return {name: way for name, way in import_names(t for _, t in self.trees).items() if name not in own}
+        return {name: way for name, way in resolve_imported_names(t for _, t in self.trees).items() if name not in own}
 
     def find_definitions(self, name: str) -> list[tuple[int, ast.stmt]] | None:
         """Find what may have defined a name last, each with its cell; None: something else than a definition may have.
@@ -67,7 +73,7 @@ class _Notebook:
         known = [each for each in found if each is not None]
         return known if len(known) == len(found) else None
 
-    def is_by_library(self, decorators: Sequence[ast.expr]) -> bool:
+    def are_library_decorators(self, decorators: Sequence[ast.expr]) -> bool:
         """Say whether none of the decorators is the student's own."""
         return all(
             find_called_name(each) in _BUILT_IN
@@ -75,7 +81,7 @@ class _Notebook:
             for each in decorators
         )
 
-    def is_set_in_sight(self, member: str) -> bool:
+    def is_attribute_set(self, member: str) -> bool:
         """Say whether an attribute of this name, or of a computed one, is set on anything but an object's own self."""
         for node in chain.from_iterable(ast.walk(tree) for _, tree in self.trees):
             if isinstance(node, ast.Attribute) and node.attr == member and not isinstance(node.ctx, ast.Load):
@@ -86,12 +92,12 @@ class _Notebook:
                 and find_called_name(node.func) in ("setattr", "delattr")
                 and len(node.args) > 1
             ):
-                text = read_text(node.args[1])
+                text = read_constant_text(node.args[1])
                 if text is None or text == member:
                     return True
         return False
 
-    def is_changed_in_sight(self, name: str) -> bool:
+    def may_change_class(self, name: str) -> bool:
         """Say whether an attribute of a class is set, or the class is given to a function of the student's that may."""
         own = {node.name for _, tree in self.trees for node in ast.walk(tree) if isinstance(node, DEFINED)} | {
             "setattr"
@@ -139,21 +145,21 @@ def _compare_definition(
 def _compare_class(
     notebook: _Notebook, cell: int, node: ast.ClassDef, lines: Sequence[Sequence[str]]
 ) -> OtherCode | None:
-    if not notebook.is_by_library(node.decorator_list):
+    if not notebook.are_library_decorators(node.decorator_list):
         return None
     methods = _find_methods(node)
     # a metaclass, a base class or a function that is given the class may have changed it for all to see
-    is_open = bool(node.keywords) or notebook.is_changed_in_sight(node.name)
+    is_open = bool(node.keywords) or notebook.may_change_class(node.name)
     is_open = is_open or not _inherits_from_library(notebook, node)
-    for member, unlike in _find_unlike_members(notebook, cell, node, methods, lines):
-        in_sight = is_open or notebook.is_set_in_sight(member)
+    for member, unlike in _find_differing_members(notebook, cell, node, methods, lines):
+        in_sight = is_open or notebook.is_attribute_set(member)
         if in_sight and member not in (*methods, *_CALLED):
             continue  # the page shows that it was added, and no call of a model comes by it
         return OtherCode(unlike.words, unlike.is_certain and not in_sight)
     return None
 
 
-def _find_unlike_members(
+def _find_differing_members(
     notebook: _Notebook,
     cell: int,
     node: ast.ClassDef,
@@ -194,7 +200,7 @@ def _compare_function(
 ) -> OtherCode | None:
     shown = f"{cell}:{min(node.lineno, *(each.lineno for each in node.decorator_list), node.lineno)}"
     shown = f"{shown}:{node.name[:_LONGEST_NAME]}"
-    by_library = notebook.is_by_library(node.decorator_list)
+    by_library = notebook.are_library_decorators(node.decorator_list)
     if places[:1] == [shown] or (shown in places and not by_library):
         return None
     words = f"the code of {quote_first_line(called_as)} that ran is not the code that its cell shows"

@@ -28,10 +28,10 @@ _HEAD = re.compile(r"^(?:async )?(?:def|class) +(\w+)", re.MULTILINE)
 
 def has_magics(source: str) -> bool:
     """Say whether any line of a cell may be IPython's own syntax."""
-    return any(_as_call(line) is not None for line in source.splitlines())
+    return any(_convert_line_to_call(line) is not None for line in source.splitlines())
 
 
-def as_python(source: str) -> str:
+def replace_magics_with_calls(source: str) -> str:
     """A cell with its magics, shell commands and questions as calls on ``get_ipython()``; the rest as it was."""
     source = _dedent(source)
     first, _, body = source.partition("\n")
@@ -39,24 +39,26 @@ def as_python(source: str) -> str:
         name, _, line = first[2:].strip().partition(" ")
         if name not in TRANSPARENT:
             return f"get_ipython().run_cell_magic({name!r}, {line!r}, {body!r})"
-        return f"get_ipython().run_line_magic({name!r}, {line!r})\n{_calls_in(body)}"
-    return _calls_in(source)
+        return f"get_ipython().run_line_magic({name!r}, {line!r})\n{_replace_line_magics(body)}"
+    return _replace_line_magics(source)
 
 
-def _calls_in(source: str) -> str:
+def _replace_line_magics(source: str) -> str:
     lines, quotation, brackets = [], "", 0
     for line in _join_continued_lines(source):
-        call = None if quotation or brackets else _as_call(line)  # within a text or brackets it is Python's
+        call = (
+            None if quotation or brackets else _convert_line_to_call(line)
+        )  # within a text or brackets it is Python's
         lines.append(call or line)
         if call is None:
-            quotation, brackets = _find_left_open(line, quotation, brackets)
+            quotation, brackets = _find_open_quotes_and_brackets(line, quotation, brackets)
     return "\n".join(lines)
 
 
 _MARK = re.compile(r"""#.*|\'{3}|"{3}|\'(?:[^\'\\]|\\.)*\'?|"(?:[^"\\]|\\.)*"?|[(\[{]|[)\]}]""")
 
 
-def _find_left_open(line: str, quotation: str, brackets: int) -> tuple[str, int]:
+def _find_open_quotes_and_brackets(line: str, quotation: str, brackets: int) -> tuple[str, int]:
     """Which text of several lines is open at a line's end, by its three quotation marks, and how many brackets."""
     place = 0
     while place < len(line):
@@ -90,7 +92,7 @@ def _join_continued_lines(source: str) -> Iterator[str]:
     """The lines; one that is IPython's own goes on where it ends in a backslash."""
     begun: list[str] = []
     for line in source.splitlines():
-        if begun or (line.endswith("\\") and _as_call(line) is not None):
+        if begun or (line.endswith("\\") and _convert_line_to_call(line) is not None):
             begun.append(line.removesuffix("\\"))
             if not line.endswith("\\"):
                 yield " ".join(begun)
@@ -101,21 +103,21 @@ def _join_continued_lines(source: str) -> Iterator[str]:
         yield " ".join(begun)
 
 
-def _as_call(line: str) -> str | None:
+def _convert_line_to_call(line: str) -> str | None:
     """A line as a call, with its indentation and what it is assigned to; None: it is no line of IPython's."""
     bare = line.strip()
     indentation = line[: len(line) - len(line.lstrip())]
     if bare.startswith(_ESCAPES):
-        return indentation + _call(bare)
+        return indentation + _write_ipython_call(bare)
     if bare.endswith("?") and "#" not in bare:
         return f"{indentation}get_ipython().run_line_magic('pinfo', {bare.rstrip('?')!r})"
     target, equals, value = bare.partition("=")
     if equals and target.strip() and value.lstrip().startswith(("!", "%")):
-        return f"{indentation}{target}= {_call(value.strip(), kept=True)}"
+        return f"{indentation}{target}= {_write_ipython_call(value.strip(), kept=True)}"
     return None
 
 
-def _call(escaped: str, kept: bool = False) -> str:
+def _write_ipython_call(escaped: str, kept: bool = False) -> str:
     if escaped.startswith("!"):
         return f"get_ipython().{'getoutput' if kept else 'system'}({escaped.lstrip('!')!r})"
     if escaped.startswith("?"):
@@ -197,17 +199,17 @@ def _join_by_cell(pieces: Iterable[Runnable]) -> tuple[CellSource, ...]:
 
 def parse(source: str) -> ast.Module | None:
     """A cell's syntax tree, its magics turned into calls; None: it is no Python. Not to be changed."""
-    return _read(source)[1]
+    return _parse_python_or_magics(source)[1]
 
 
 def convert_to_python(source: str) -> str | None:
     """The Python that is read, and that is run: a cell with its magics turned into calls; None: it is no Python."""
-    return _read(source)[0]
+    return _parse_python_or_magics(source)[0]
 
 
 @lru_cache(maxsize=2048)
-def _read(source: str) -> tuple[str, ast.Module] | tuple[None, None]:
-    for text in (source, as_python(source)):
+def _parse_python_or_magics(source: str) -> tuple[str, ast.Module] | tuple[None, None]:
+    for text in (source, replace_magics_with_calls(source)):
         with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
             return text, ast.parse(text)
     return None, None
@@ -256,7 +258,7 @@ def find_used_globals(tree: ast.Module) -> frozenset[str] | None:
     """
     try:
         return frozenset(
-            (*_read_first(tree), *_find_used_names(symtable.symtable(ast.unparse(tree), "<cell>", "exec")))
+            (*_find_names_read_first(tree), *_find_used_names(symtable.symtable(ast.unparse(tree), "<cell>", "exec")))
         )
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
@@ -271,7 +273,7 @@ def _find_names(source: str) -> _Names:
     uses = find_used_globals(tree)
     if uses is None:
         return _Names(nothing, nothing, nothing, nothing, looks_up=True)
-    looks_up = bool(uses & LOOKUPS) or any(map(_looks_up, ast.walk(tree)))
+    looks_up = bool(uses & LOOKUPS) or any(map(_is_dynamic_lookup, ast.walk(tree)))
     changes = frozenset(_find_changed_names(tree))
     return _Names(uses, frozenset(_find_bound_names(ast.walk(tree))), changes, list_imports(tree), looks_up)
 
@@ -288,7 +290,7 @@ def _walk_statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
                 waiting += inner if isinstance(inner, list) else []
 
 
-def _read_first(tree: ast.Module) -> Iterator[str]:
+def _find_names_read_first(tree: ast.Module) -> Iterator[str]:
     bound: set[str] = set()
     for statement in tree.body:
         nodes = list(_walk_outside_functions(statement))
@@ -324,7 +326,7 @@ def _find_used_names(table: symtable.SymbolTable) -> Iterator[str]:
         yield from _find_used_names(child)
 
 
-def _looks_up(node: ast.AST) -> bool:
+def _is_dynamic_lookup(node: ast.AST) -> bool:
     if isinstance(node, ast.ImportFrom):
         return any(alias.name == "*" for alias in node.names) or node.module == "__main__"
     if isinstance(node, ast.Import):

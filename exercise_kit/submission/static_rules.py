@@ -25,7 +25,7 @@ def list_statements(cells: Sequence[CellSource]) -> list[ast.stmt]:
     return list(chain.from_iterable(_parse_statements(cell.source, 3) for cell in cells))
 
 
-def import_names(trees: Iterable[ast.AST]) -> dict[str, str]:
+def resolve_imported_names(trees: Iterable[ast.AST]) -> dict[str, str]:
     """The dotted name behind each name that an import, or an assignment like ``layers = torch.nn``, binds in trees."""
     names: dict[str, str] = {}
     shorter: list[tuple[str, ast.expr]] = []
@@ -69,7 +69,7 @@ def resolve_dotted_name(node: ast.expr, names: Mapping[str, str]) -> str | None:
     if isinstance(node, ast.Name) and node.id in names:
         parts.append(names[node.id])
     elif isinstance(node, ast.Call) and find_called_name(node.func) in ("__import__", "import_module") and node.args:
-        parts.append(read_text(node.args[0]) or "?")
+        parts.append(read_constant_text(node.args[0]) or "?")
     else:
         return None
     dotted = ".".join(reversed(parts))
@@ -79,7 +79,7 @@ def resolve_dotted_name(node: ast.expr, names: Mapping[str, str]) -> str | None:
 
 def _find_looked_up_attribute(call: ast.Call) -> tuple[ast.expr, str] | None:
     """``getattr(thing, "name")`` and ``thing.__dict__["name"]``'s like: the thing and the name."""
-    if find_called_name(call.func) == "getattr" and len(call.args) > 1 and (text := read_text(call.args[1])):
+    if find_called_name(call.func) == "getattr" and len(call.args) > 1 and (text := read_constant_text(call.args[1])):
         return call.args[0], text
     return None
 
@@ -89,12 +89,12 @@ def find_called_name(function: ast.expr) -> str | None:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)
 
 
-def read_text(node: ast.expr) -> str | None:
+def read_constant_text(node: ast.expr) -> str | None:
     """The text that an expression of constants makes: ``"lay" + "er"``; None: nobody can read it off."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        left, right = read_text(node.left), read_text(node.right)
+        left, right = read_constant_text(node.left), read_constant_text(node.right)
         return None if left is None or right is None else left + right
     return None
 
@@ -107,7 +107,7 @@ def find_reachable_statements(
     Args:
         statements: of the notebook's top level.
         objects: the names that the answer defines.
-        names: see :func:`import_names`.
+        names: see :func:`resolve_imported_names`.
     """
     binding: dict[str, list[int]] = defaultdict(list)
     for index, statement in enumerate(statements):
@@ -116,7 +116,7 @@ def find_reachable_statements(
     own = {name: [each for each in binding[name] if isinstance(statements[each], DEFINED)] for name in objects}
     wanted = set(objects)
     found: set[int] = {index for index, each in enumerate(statements) if _changes_package(each, names)}
-    todo = [name for index in found for name in find_globals(statements[index])] + list(wanted)
+    todo = [name for index in found for name in find_statement_globals(statements[index])] + list(wanted)
     wanted.update(todo)
     while todo and len(wanted) < MOST_NAMES:
         name = todo.pop()
@@ -124,14 +124,14 @@ def find_reachable_statements(
             imported_before = own.get(name) and index < own[name][-1] and _is_import(statements[index])
             if index not in found and not imported_before:
                 found.add(index)
-                more = find_globals(statements[index]) - wanted
+                more = find_statement_globals(statements[index]) - wanted
                 wanted |= more
                 todo += more
     return [(index, statements[index]) for index in sorted(found)], wanted
 
 
 @lru_cache(maxsize=4096)
-def find_globals(statement: ast.stmt) -> frozenset[str]:
+def find_statement_globals(statement: ast.stmt) -> frozenset[str]:
     """The names that a statement, or a function that it defines, looks up at the notebook's top level."""
     used = find_used_globals(ast.Module([statement], []))
     if used is None:  # nobody can tell: too deep, or no statement by itself
@@ -154,7 +154,7 @@ def find_bound_names(statement: ast.stmt, names: Mapping[str, str]) -> Iterator[
             yield node.name
         elif isinstance(node, ast.alias):
             yield node.asname or node.name.partition(".")[0]
-        elif (changed := _find_root(_find_changed_object(node))) and changed not in names:
+        elif (changed := _find_root_name(_find_changed_object(node))) and changed not in names:
             yield changed
 
 
@@ -170,7 +170,7 @@ def _find_changed_object(node: ast.AST) -> ast.expr | None:
     return None
 
 
-def _find_root(node: ast.expr | None) -> str | None:
+def _find_root_name(node: ast.expr | None) -> str | None:
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else None
@@ -191,7 +191,7 @@ def _changes_package(statement: ast.stmt, names: Mapping[str, str]) -> bool:
     return False
 
 
-def find_defined_after_import(statements: Sequence[ast.stmt]) -> dict[str, int]:
+def find_last_own_definitions(statements: Sequence[ast.stmt]) -> dict[str, int]:
     """Where the notebook defines a name by itself, and does not import it again behind that: its last place."""
     own: dict[str, int] = {}
     for place, statement in enumerate(statements):
@@ -235,12 +235,12 @@ def _parse_statements(source: str, depth: int) -> Iterator[ast.stmt]:
         return
     yield from tree.body
     for node in ast.walk(tree) if depth else ():
-        if isinstance(node, ast.Call) and node.args and _executes(node):
-            inner = read_text(node.args[-1])
+        if isinstance(node, ast.Call) and node.args and _executes_code(node):
+            inner = read_constant_text(node.args[-1])
             yield from _parse_statements(inner, depth - 1) if inner else ()
 
 
-def _executes(call: ast.Call) -> bool:
+def _executes_code(call: ast.Call) -> bool:
     return find_called_name(call.func) in (
         "exec",
         "eval",

@@ -107,10 +107,10 @@ class Submission:
         """The points of all its exercises that are known."""
         return sum(each.max_score or 0.0 for each in self.exercises)
 
-    def key(self, secret: bytes) -> bytes:
+    def derive_key(self, secret: bytes) -> bytes:
         """Return what its checks draw from; it tells nothing of the grader's secret, or of other submissions' keys."""
         return hmac.new(secret, self.digest.encode(), hashlib.sha256).digest()
 
-    def only(self, names: Collection[str]) -> Submission:
+    def keep_exercises(self, names: Collection[str]) -> Submission:
         """The same submission with these exercises alone; its cells all stay."""
         return replace(self, exercises=tuple(each for each in self.exercises if each.name in names))

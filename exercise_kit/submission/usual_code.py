@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.submission.static_rules import (
     find_called_name,
-    find_globals,
+    find_statement_globals,
     find_used_imports,
-    read_text,
+    read_constant_text,
     resolve_dotted_name,
     walk_outermost_names,
 )
@@ -144,13 +144,13 @@ def find_unusual_in_answer(statement: ast.stmt, names: Mapping[str, str], wanted
 
     Args:
         statement: of the notebook's top level.
-        names: see :func:`~exercise_kit.submission.static_rules.import_names`.
+        names: see :func:`~exercise_kit.submission.static_rules.resolve_imported_names`.
         wanted: the names of imports that the answer uses.
     """
     for used in find_used_imports(statement, wanted):
         if not _is_usual(used):
             yield Use(used, statement)
-    for builtin in sorted(find_globals(statement) - _BUILTINS - names.keys()):
+    for builtin in sorted(find_statement_globals(statement) - _BUILTINS - names.keys()):
         if hasattr(builtins, builtin) or builtin == "__builtins__":
             yield Use(builtin, statement)
     for name in walk_outermost_names(statement):
@@ -158,7 +158,7 @@ def find_unusual_in_answer(statement: ast.stmt, names: Mapping[str, str], wanted
             yield Use(names[name.id], name)  # a module handed on
     for node in ast.walk(statement):
         yield from _find_unusual_access(node, names)
-        if isinstance(node, ast.Attribute) and _is_special(node.attr) and not _is_usual_special(node, names):
+        if isinstance(node, ast.Attribute) and _is_dunder(node.attr) and not _is_usual_dunder(node, names):
             yield Use(node.attr, node)
         elif isinstance(node, ast.ClassDef):
             metaclasses = (each.value for each in node.keywords if each.arg == "metaclass")
@@ -200,39 +200,39 @@ def _find_containers(node: ast.AST) -> Iterator[ast.expr]:
 
 def _is_usual(dotted: str) -> bool:
     """Say whether a module, and the part of it, is one that answers use."""
-    root, *parts = _by_its_own_name(dotted).split(".")
+    root, *parts = _resolve_module_alias(dotted).split(".")
     if root in _USUAL or root in (read_package_name(), "builtins"):
         return True
     if root not in _PARTS or not parts:
         return root in _PARTS
     if root == "torch":
         is_module = f"torch.{parts[0]}" in sys.modules
-        private = any(each.startswith("_") and not _is_special(each) and each not in _OF_TORCH for each in parts)
+        private = any(each.startswith("_") and not _is_dunder(each) and each not in _OF_TORCH for each in parts)
         return not private and _UNUSUAL_OF_TORCH.isdisjoint(parts) and (not is_module or parts[0] in _TORCH_MODULES)
     rest = f"{'.'.join(parts)}."
     return not _PARTS[root] or any(rest.startswith(f"{each}.") for each in _PARTS[root].split())
 
 
-def _by_its_own_name(dotted: str) -> str:
+def _resolve_module_alias(dotted: str) -> str:
     """``sys.modules`` for ``os.sys.modules``: a module that is reached through another one."""
     root, *parts = dotted.split(".")
     thing: Any = sys.modules.get(root)
     for place, part in enumerate(parts):
         thing = getattr(thing, part, None)
         if isinstance(thing, ModuleType) and thing.__name__.partition(".")[0] != root:
-            return _by_its_own_name(".".join((thing.__name__, *parts[place + 1 :])))
+            return _resolve_module_alias(".".join((thing.__name__, *parts[place + 1 :])))
     return dotted
 
 
-def _is_special(name: str) -> bool:
+def _is_dunder(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
-def _is_usual_special(node: ast.Attribute, names: Mapping[str, str]) -> bool:
-    return node.attr in _SPECIAL_NAMES or _is_of_self(node, names)
+def _is_usual_dunder(node: ast.Attribute, names: Mapping[str, str]) -> bool:
+    return node.attr in _SPECIAL_NAMES or _is_own_dict(node, names)
 
 
-def _is_of_self(node: ast.Attribute, names: Mapping[str, str]) -> bool:
+def _is_own_dict(node: ast.Attribute, names: Mapping[str, str]) -> bool:
     """``self.__dict__``, of which an answer may keep its settings."""
     return node.attr == "__dict__" and getattr(node.value, "id", "") == "self" and "self" not in names
 
@@ -246,14 +246,14 @@ def _find_unusual_access(node: ast.AST, names: Mapping[str, str]) -> Iterator[Us
             yield Use(given.id, given)
     if find_called_name(node.func) in ("getattr", "setattr") and len(node.args) > 1:
         subject, name = node.args[:2]
-        text = read_text(name)
-        if text is None and not _is_own(subject, name, names):
+        text = read_constant_text(name)
+        if text is None and not _is_harmless_access(subject, name, names):
             yield Use(f"{find_called_name(node.func)}(…, …)", node)
-        elif text is not None and _is_special(text) and text not in _SPECIAL_NAMES:
+        elif text is not None and _is_dunder(text) and text not in _SPECIAL_NAMES:
             yield Use(f"{find_called_name(node.func)}(…, {text})", node)
 
 
-def _is_own(subject: ast.expr, name: ast.expr, names: Mapping[str, str]) -> bool:
+def _is_harmless_access(subject: ast.expr, name: ast.expr, names: Mapping[str, str]) -> bool:
     """Say whether a computed attribute leads nowhere: ``getattr(self, f"head{i}")``, ``getattr(F, activation)``."""
     begins = isinstance(name, ast.JoinedStr) and isinstance(name.values[0], ast.Constant)
     is_object = isinstance(subject, ast.Name) and subject.id not in names
@@ -280,8 +280,8 @@ def _find_unusual_change(target: ast.expr, node: ast.AST, names: Mapping[str, st
     dotted = resolve_dotted_name(target, names) or ""
     odd_attribute = (
         isinstance(target, ast.Attribute)
-        and _is_special(target.attr)
-        and not _is_of_self(target, names)
+        and _is_dunder(target.attr)
+        and not _is_own_dict(target, names)
         and target.attr
         not in ("__name__", "__doc__", "__qualname__", "__wrapped__", "__module__", "__annotations__", *_SHOWN)
     )
@@ -293,7 +293,7 @@ def _find_unusual_change(target: ast.expr, node: ast.AST, names: Mapping[str, st
 
 def _find_unusual_call(call: ast.Call, statement: ast.stmt) -> Iterator[Use]:
     function = call.func
-    is_text = bool(call.args) and read_text(call.args[0]) is not None
+    is_text = bool(call.args) and read_constant_text(call.args[0]) is not None
     if getattr(function, "id", "") in ("exec", "eval") and not is_text and not isinstance(statement, _DEFINED):
         yield Use(find_called_name(function) or "", call)
     if (

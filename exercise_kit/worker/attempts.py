@@ -51,7 +51,7 @@ class Attempts:
         self._listening = True
 
     @contextlib.contextmanager
-    def not_listening(self) -> Iterator[None]:
+    def pause_listening(self) -> Iterator[None]:
         """While this process itself does what a submission has no business with."""
         self._listening = False
         try:
@@ -59,7 +59,7 @@ class Attempts:
         finally:
             self._listening = True
 
-    def fresh(self) -> list[str]:
+    def take_new_attempts(self) -> list[str]:
         """Those that this has not given yet."""
         found = list(self._found)[self._described :]
         self._described += len(found)

@@ -63,22 +63,22 @@ def set_bounds(bounds: Bounds, proc: int, other_tasks: int) -> None:
         other_tasks: tasks of the same user that the kernel counts beside this process' own.
     """
     with contextlib.suppress(OSError):
-        _write(proc, "self/oom_score_adj", b"1000")  # where memory runs out, this process goes first
-    addresses, data = _measure_self(proc)
+        _write_proc_file(proc, "self/oom_score_adj", b"1000")  # where memory runs out, this process goes first
+    addresses, data = _measure_own_memory(proc)
     if bounds.gpu:
-        _limit(resource.RLIMIT_DATA, data + bounds.memory_bytes + GPU_BYTES)
+        _set_limit(resource.RLIMIT_DATA, data + bounds.memory_bytes + GPU_BYTES)
     else:
-        _limit(resource.RLIMIT_AS, addresses + bounds.memory_bytes)
-    _limit(resource.RLIMIT_CPU, bounds.cpu_seconds, bounds.cpu_seconds + 1)
-    _limit(resource.RLIMIT_FSIZE, bounds.file_bytes)
-    _limit(resource.RLIMIT_NPROC, other_tasks + bounds.threads)
-    _limit(resource.RLIMIT_NOFILE, NUMBER_OF_FILES)
-    _limit(resource.RLIMIT_STACK, STACK_BYTES)
+        _set_limit(resource.RLIMIT_AS, addresses + bounds.memory_bytes)
+    _set_limit(resource.RLIMIT_CPU, bounds.cpu_seconds, bounds.cpu_seconds + 1)
+    _set_limit(resource.RLIMIT_FSIZE, bounds.file_bytes)
+    _set_limit(resource.RLIMIT_NPROC, other_tasks + bounds.threads)
+    _set_limit(resource.RLIMIT_NOFILE, NUMBER_OF_FILES)
+    _set_limit(resource.RLIMIT_STACK, STACK_BYTES)
     for nothing in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
-        _limit(nothing, 0)
+        _set_limit(nothing, 0)
 
 
-def _limit(which: int, soft: int, hard: int | None = None) -> None:
+def _set_limit(which: int, soft: int, hard: int | None = None) -> None:
     """Set a limit, or leave the one there is where it is lower."""
     wanted = (soft, soft if hard is None else hard)
     highest = resource.getrlimit(which)[1]
@@ -87,7 +87,7 @@ def _limit(which: int, soft: int, hard: int | None = None) -> None:
     resource.setrlimit(which, wanted)
 
 
-def _measure_self(proc: int) -> tuple[int, int]:
+def _measure_own_memory(proc: int) -> tuple[int, int]:
     """The address space of this process, and how much of it is its own data, in bytes."""
     descriptor = os.open("self/statm", os.O_RDONLY, dir_fd=proc)
     try:
@@ -97,7 +97,7 @@ def _measure_self(proc: int) -> tuple[int, int]:
     return pages[0] * resource.getpagesize(), pages[5] * resource.getpagesize()
 
 
-def _write(proc: int, path: str, text: bytes) -> None:
+def _write_proc_file(proc: int, path: str, text: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY, dir_fd=proc)
     try:
         os.write(descriptor, text)
@@ -116,10 +116,10 @@ CellTimeout.__name__ = "TimeoutError"  # as the student reads it
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise :class:`CellTimeout` in what runs here when the warm process says that the time of ``seconds`` is over."""
 
-    def stop(*_: object) -> NoReturn:
+    def raise_timeout(*_: object) -> NoReturn:
         raise CellTimeout(f"stopped after {seconds:g} seconds")
 
-    signal.signal(signal.SIGALRM, stop)
+    signal.signal(signal.SIGALRM, raise_timeout)
     try:
         yield
     finally:
@@ -136,7 +136,7 @@ _DELETED = re.compile(
 )
 
 
-def hold_to_size(child: int, most_bytes: int) -> NoReturn:
+def kill_when_files_exceed(child: int, most_bytes: int) -> NoReturn:
     """Kill ``child`` as soon as its files take more than ``most_bytes``; exit with ``TOO_MUCH`` then, 0 otherwise.
 
     For a process of its own, of the child's user and in the scratch folder; it ends when the child does.
@@ -148,7 +148,7 @@ def hold_to_size(child: int, most_bytes: int) -> NoReturn:
         pause = float(_MILLISECONDS)
         while not poller.poll(pause):
             began = time.monotonic()
-            if not scratch_fits(child, most_bytes):
+            if not is_scratch_within_bounds(child, most_bytes):
                 signal.pidfd_send_signal(process, signal.SIGKILL)
                 os._exit(TOO_MUCH)
             pause = max(_MILLISECONDS, _REST * 1000 * (time.monotonic() - began))
@@ -158,20 +158,20 @@ def hold_to_size(child: int, most_bytes: int) -> NoReturn:
         os._exit(_FITS)
 
 
-def scratch_fits(child: int, most_bytes: int) -> bool:
+def is_scratch_within_bounds(child: int, most_bytes: int) -> bool:
     """Say whether this folder and the child's nameless files are within bounds; what cannot be looked into is not."""
     try:
-        named, entries = _in_folder()
+        named, entries = _measure_folder()
     except OSError:
         return False
     if entries > MOST_ENTRIES or named > most_bytes:
         return False
-    opened = _open_without_name(child, os.stat(".").st_dev)
+    opened = _find_nameless_open_files(child, os.stat(".").st_dev)
     mapped = {inode: size for inode, size in _find_nameless_mappings(child).items() if inode not in opened}
     return len(mapped) <= MOST_MAPPED and named + sum(opened.values()) + sum(mapped.values()) <= most_bytes
 
 
-def _in_folder() -> tuple[int, int]:
+def _measure_folder() -> tuple[int, int]:
     """Bytes on disk and number of all that lies in this folder; OSError for one in it that cannot be looked into.
 
     But for folders of another user's: the warm process may have left some, and the child cannot write there.
@@ -199,7 +199,7 @@ def _in_folder() -> tuple[int, int]:
     return size, count
 
 
-def _open_without_name(child: int, device: int) -> dict[int, int]:
+def _find_nameless_open_files(child: int, device: int) -> dict[int, int]:
     """Inode → bytes on disk of the files on this device that the child holds open and that have no name."""
     found = {}
     with contextlib.suppress(OSError):  # it is about to end, or its sandbox is not in place yet

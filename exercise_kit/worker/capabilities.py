@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .landlock import CREATE_RULESET, VERSION_FLAG, landlock_version
+from .landlock import CREATE_RULESET, VERSION_FLAG, read_landlock_version
 from .linux import (
     PR_SET_NO_NEW_PRIVS,
     ProtectionError,
@@ -76,7 +76,11 @@ def probe_capabilities() -> SandboxCapabilities:
     except ProtectionError as error:
         remedy = f"{error}. {ELSEWHERE}"
         return SandboxCapabilities(0, False, False, dict.fromkeys(("landlock", "seccomp", "namespaces"), remedy))
-    abi, filters, has_namespaces = landlock_version(), _works(_try_seccomp), _works(_try_namespaces)
+    abi, filters, has_namespaces = (
+        read_landlock_version(),
+        _succeeds_in_child(_try_seccomp),
+        _succeeds_in_child(_try_namespaces),
+    )
     missing = {}
     if not abi:
         missing["landlock"] = _suggest_landlock_remedy()
@@ -87,7 +91,7 @@ def probe_capabilities() -> SandboxCapabilities:
     return SandboxCapabilities(abi, filters, has_namespaces, missing)
 
 
-def _works(attempt: Callable[[], bool]) -> bool:
+def _succeeds_in_child(attempt: Callable[[], bool]) -> bool:
     """Say whether the attempt succeeds in a process of its own."""
     sys.stdout.flush()
     sys.stderr.flush()

@@ -23,7 +23,7 @@ from typing import Any
 
 from . import outputs, withheld
 from .bounds import time_limit
-from .outputs import Stream, read_words
+from .outputs import Stream, read_error_message
 from .real_types import is_a, namespace_of
 
 _compile, _exec, _eval, _referents = compile, exec, eval, gc.get_referents  # as they are before any cell runs
@@ -66,14 +66,14 @@ class Cells:
             source: Python, as the judge has read it.
             readable: whether the judge could read it; what it could not is not run.
         """
-        name, self._sources[index] = outputs.name_cell(index), source
+        name, self._sources[index] = outputs.make_cell_name(index), source
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
         try:
             body = ast.parse(source, name).body
             if not readable:
                 raise SyntaxError("this cell cannot be read")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            self._statements[index] = [_as_syntax_error(error)]
+            self._statements[index] = [_convert_to_syntax_error(error)]
             return
         shown = body[-1] if body and isinstance(body[-1], ast.Expr) else None
         self._statements[index] = [self._compile_statement(each, index, name, each is shown) for each in body]
@@ -85,9 +85,9 @@ class Cells:
         try:
             code: CodeType = _compile(tree, name, mode, flags, True)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            return _as_syntax_error(error)
+            return _convert_to_syntax_error(error)
         self._futures |= code.co_flags & _FUTURES
-        for each in _walk_code(code):
+        for each in _walk_code_objects(code):
             self._places[id(each)] = each, f"{index}:{each.co_firstlineno}:{each.co_name[:_LONGEST_NAME]}"
         return code
 
@@ -110,15 +110,15 @@ class Cells:
         for stream in streams:
             stream.listening = True
         try:
-            self._shell.begin(self._sources[index])
+            self._shell.begin_cell(self._sources[index])
             self._place, self._passed = 0, False
             with time_limit(limit):
-                self._run(self._statements[index], until)
-                outputs.show_all(buffer)
+                self._run_statements(self._statements[index], until)
+                outputs.show_open_figures(buffer)
         except BaseException as error:  # of a student's code, which may raise anything, or the end of its time
-            buffer.fail(*outputs.describe_for_feedback(error))
+            buffer.add_error(*outputs.describe_error_for_feedback(error))
         try:
-            self._shell.end()
+            self._shell.end_cell()
         finally:
             for stream in streams:
                 stream.listening = False
@@ -126,29 +126,29 @@ class Cells:
         seconds = time.monotonic() - started
         return {"outputs": buffer.outputs, "seconds": seconds, "at": self._place, "passed": self._passed}
 
-    def _run(self, statements: list[CodeType | SyntaxError], until: int | None) -> None:
+    def _run_statements(self, statements: list[CodeType | SyntaxError], until: int | None) -> None:
         for place, each in enumerate(statements):
             self._place = place
             try:
-                self._run_one(each)
+                self._run_statement(each)
             except Exception as error:
                 if until is None or place >= until or not withheld.has_refused():
                     raise
                 self._passed = True
                 if isinstance(each, CodeType):
-                    self._not_made |= dict.fromkeys(_list_made_names(each), self._explain(error))
+                    self._not_made |= dict.fromkeys(_list_assigned_names(each), self._explain_failure(error))
 
-    def _explain(self, error: Exception) -> str:
+    def _explain_failure(self, error: Exception) -> str:
         name = (error.name or "") if type(error) is NameError else ""
-        return self._not_made.get(name) or read_words(error)
+        return self._not_made.get(name) or read_error_message(error)
 
-    def explain_not_made(self, error: BaseException) -> str:
+    def explain_missing_name(self, error: BaseException) -> str:
         """Why a name is missing that a statement makes which was passed over; empty for any other error."""
         name = (error.name or "") if type(error) is NameError else ""
         why = self._not_made.get(name) if name not in self._variables else ""
         return f"`{name}` was not made where this is graded: {why}" if why else ""
 
-    def _run_one(self, statement: CodeType | SyntaxError) -> None:
+    def _run_statement(self, statement: CodeType | SyntaxError) -> None:
         if not isinstance(statement, CodeType):
             raise statement
         if not statement.co_flags & _COROUTINE:
@@ -158,25 +158,25 @@ class Cells:
             self._loop = asyncio.new_event_loop()
         self._loop.run_until_complete(_eval(statement, self._variables))
 
-    def find_codes(self, names: Sequence[str]) -> list[CodeType]:
+    def find_code_objects(self, names: Sequence[str]) -> list[CodeType]:
         """The code of what cells define under these names, and of what stands in it."""
         within = tuple(f"{each}." for each in names)
         return [code for code, _ in self._places.values() if f"{code.co_qualname}.".startswith(within)]
 
-    def list_codes(self, name: str, thing: object) -> Iterator[str]:
+    def list_code_places(self, name: str, thing: object) -> Iterator[str]:
         """Whose code it is that answers: a line ``name place place``, outermost first; of a class one for each method.
 
         A place is a cell, a line and the name of what is defined there, "3:12:one_hot"; there is none of code that no
         cell shows.
         """
         if not is_a(thing, type):
-            yield " ".join((name, *self._list_places(thing)))
+            yield " ".join((name, *self._find_code_places(thing)))
             return
         for member, value in namespace_of(thing).items():
             if isinstance(member, str) and is_a(value, FunctionType, staticmethod, classmethod, property):
-                yield " ".join((f"{name}.{member[:_LONGEST_NAME]}", *self._list_places(value)))
+                yield " ".join((f"{name}.{member[:_LONGEST_NAME]}", *self._find_code_places(value)))
 
-    def _list_places(self, thing: object) -> list[str]:
+    def _find_code_places(self, thing: object) -> list[str]:
         """The places of the cells' code that a function, or an object that wraps it, leads to, the nearest first."""
         found: dict[str, None] = {}
         seen, waiting = {id(self._variables), id(self._shell)}, deque([thing])
@@ -187,26 +187,26 @@ class Cells:
             seen.add(id(each))
             if type(each) is FunctionType and (place := self._places.get(id(_code(each)))):
                 found[place[1]] = None
-            waiting += _list_contents(each)
+            waiting += _list_held_objects(each)
         return list(found)
 
 
-def _as_syntax_error(error: BaseException) -> SyntaxError:
+def _convert_to_syntax_error(error: BaseException) -> SyntaxError:
     return error if isinstance(error, SyntaxError) else SyntaxError(f"this cell cannot be compiled: {error}")
 
 
-def _list_made_names(statement: CodeType) -> list[str]:
+def _list_assigned_names(statement: CodeType) -> list[str]:
     return [each.argval for each in dis.get_instructions(statement) if each.opname == "STORE_NAME"]
 
 
-def _walk_code(code: CodeType) -> Iterator[CodeType]:
+def _walk_code_objects(code: CodeType) -> Iterator[CodeType]:
     yield code
     for each in code.co_consts:
         if isinstance(each, CodeType):
-            yield from _walk_code(each)
+            yield from _walk_code_objects(each)
 
 
-def _list_contents(thing: object) -> list[Any]:
+def _list_held_objects(thing: object) -> list[Any]:
     """Return what an object holds itself; of a function not the variables of its module."""
     if type(thing) is FunctionType:
         held = [_closure(thing), _attributes(thing), _defaults(thing), _keyword_defaults(thing)]

@@ -30,7 +30,7 @@ def serve_until_closed(
     status = BROKEN
     try:
         _apply_sandbox(channel, scratch, sandbox_policy, request)
-        outputs.know_packages(request["packages"])
+        outputs.set_shown_packages(request["packages"])
         if request["view"]:
             sys.path.insert(0, request["view"])
             for module in request["records"].values():  # before a student's cell can change what imports
@@ -64,7 +64,7 @@ def _apply_sandbox(
         os.chdir(scratch)
         with contextlib.suppress(OSError, AttributeError):
             die_with_parent(parent)
-        _keep_only(channel)
+        _close_other_descriptors(channel)
         return
     bounds = Bounds(
         memory_bytes=limits["memory_bytes"],
@@ -75,7 +75,7 @@ def _apply_sandbox(
     policy.apply_policy(sandbox_policy, bounds, [channel], Path(request["view"]) if request["view"] else None)
 
 
-def _keep_only(channel: int) -> None:
+def _close_other_descriptors(channel: int) -> None:
     """Close every descriptor but ``channel``; nothing can be read, and what is printed goes nowhere."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):

@@ -43,7 +43,7 @@ def main(descriptor: int) -> None:
     os.umask(0o022)  # the judge's may shut the folders of the new root to a child, which is another user
     gc.disable()  # what is imported stays, so that nobody has to look for garbage in it
     try:
-        setup, _ = _receive(control)
+        setup, _ = _receive_message(control)
         sys.path[:] = [*sys.path, *setup["packages"]]
         sandbox_policy = _prepare_policy(setup)
         scratch = str(sandbox_policy.scratch) if sandbox_policy else setup["scratch"]
@@ -116,20 +116,20 @@ class _ChildManager:
         """Do what the judge asks, until it is gone."""
         try:
             while True:
-                request, descriptors = _receive(self._control)
+                request, descriptors = _receive_message(self._control)
                 if request["do"] == "fork":
-                    self._end(patience=0.0)
-                    self._fork(request, descriptors[0])
+                    self._end_child(patience=0.0)
+                    self._fork_child(request, descriptors[0])
                 elif request["do"] == "end":
                     is_there = request["child"] == self._child
-                    _send_message(self._control, self._end(request["patience"]) if is_there else {"ended": None})
+                    _send_message(self._control, self._end_child(request["patience"]) if is_there else {"ended": None})
                 else:
                     is_there = request["child"] == self._child
                     _send_message(self._control, _KINDS[request["do"]](self) if is_there else {"waited": 0.0})
         finally:
-            self._end(patience=0.0)
+            self._end_child(patience=0.0)
 
-    def _fork(self, request: dict[str, Any], channel: int) -> None:
+    def _fork_child(self, request: dict[str, Any], channel: int) -> None:
         self._forks += 1
         if not self._has_all:
             packages = request["packages_used"] if self._forks == 1 else None
@@ -137,7 +137,7 @@ class _ChildManager:
             preload.preload_later(packages)
             gc.freeze()
         if self._forks == _MANY:
-            preload.gather(self._policy.proc if self._policy else None)
+            preload.move_into_large_pages(self._policy.proc if self._policy else None)
         self._child = os.fork()
         if self._child == 0:
             gc.enable()
@@ -147,7 +147,7 @@ class _ChildManager:
         self._watcher = policy.start_scratch_watcher(self._policy, self._child) if self._policy else None
         _send_message(self._control, {"forked": self._child})
 
-    def _queued_seconds(self) -> dict[str, Any]:
+    def _read_queued_seconds(self) -> dict[str, Any]:
         """For how many seconds the child has been ready to run while the machine was busy with others."""
         proc = self._policy.proc if self._policy else None
         path = f"{self._child}/schedstat"
@@ -158,12 +158,12 @@ class _ChildManager:
         except (OSError, IndexError, ValueError):
             return {"waited": 0.0}
 
-    def _interrupt(self) -> dict[str, Any]:
+    def _interrupt_child(self) -> dict[str, Any]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._child, signal.SIGALRM)
         return {"interrupted": True}
 
-    def _end(self, patience: float) -> dict[str, Any]:
+    def _end_child(self, patience: float) -> dict[str, Any]:
         """See the child end, by itself within ``patience`` seconds or by force, and clear away what it left."""
         if not self._child:
             return {"ended": None}
@@ -172,12 +172,12 @@ class _ChildManager:
             os.kill(self._child, signal.SIGKILL)
             _, status = os.waitpid(self._child, 0)
         self._child = 0
-        ended = OUT_OF_DISK if self._wrote_too_much() else os.waitstatus_to_exitcode(status)
+        ended = OUT_OF_DISK if self._was_killed_for_files() else os.waitstatus_to_exitcode(status)
         _kill_orphans()
         clean = namespaces.clear_folder(self._scratch)
         return {"ended": ended, "by_itself": by_itself, "clean": clean}
 
-    def _wrote_too_much(self) -> bool:
+    def _was_killed_for_files(self) -> bool:
         """Say whether the child that has ended was ended for its files; the process that watched it ends with it."""
         watcher, self._watcher = self._watcher, None
         if watcher is None:
@@ -195,8 +195,8 @@ class _ChildManager:
 
 
 _KINDS: dict[str, Callable[[_ChildManager], dict[str, Any]]] = {
-    "waited": _ChildManager._queued_seconds,
-    "interrupt": _ChildManager._interrupt,
+    "waited": _ChildManager._read_queued_seconds,
+    "interrupt": _ChildManager._interrupt_child,
 }
 
 
@@ -222,7 +222,7 @@ def _list_children() -> list[int]:
         return []
 
 
-def _receive(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
+def _receive_message(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
     data, descriptors, _, _ = socket.recv_fds(control, MESSAGE_BYTES, 1)
     if not data:
         raise _JudgeDisconnected

@@ -32,7 +32,7 @@ BIND_AND_CONNECT_TCP = 3
 ABSTRACT_SOCKETS_AND_SIGNALS = 3
 
 
-def landlock_version() -> int:
+def read_landlock_version() -> int:
     """The ABI of this kernel's Landlock; 0 where it is absent or switched off."""
     try:
         return syscall(CREATE_RULESET, 0, 0, VERSION_FLAG)
@@ -65,18 +65,18 @@ def make_ruleset(
     steered = READ_FILE | WRITE_FILE | IOCTL_DEV
     for paths, rights in ((readable, READ), (listable, READ_DIR), (writable, WRITE), (devices, steered)):
         for path in paths:
-            _allow(rules, path, rights & handled)
+            _add_path_rule(rules, path, rights & handled)
     return rules
 
 
 def restrict_files(rules: int) -> None:
     """Put the rules into force for this process and all that it forks, for ever."""
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    flags = LOG_NOTHING if landlock_version() >= 7 else 0
+    flags = LOG_NOTHING if read_landlock_version() >= 7 else 0
     syscall(RESTRICT_SELF, rules, flags)
 
 
-def _allow(rules: int, path: Path, rights: int) -> None:
+def _add_path_rule(rules: int, path: Path, rights: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

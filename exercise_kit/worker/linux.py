@@ -99,7 +99,7 @@ def drop_privileges(uid: int | None, capabilities: int = 0) -> None:
     Raises:
         OSError: the kernel refused.
     """
-    _empty_bounding_set()
+    _drop_bounding_capabilities()
     if uid is not None:
         prctl(PR_SET_KEEPCAPS, int(bool(capabilities)))
         os.setgroups([])
@@ -111,7 +111,7 @@ def drop_privileges(uid: int | None, capabilities: int = 0) -> None:
     syscall(CAPSET[find_architecture()], header, sets)
 
 
-def _empty_bounding_set() -> None:
+def _drop_bounding_capabilities() -> None:
     """No later exec could win a capability; only a process that has any may do this, and only it needs to."""
     for capability in range(64):
         try:

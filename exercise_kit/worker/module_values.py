@@ -36,12 +36,12 @@ class NamedParameters(nn.Module):
             self.__class__ = type(kind, (NamedParameters,), {})
         for name, tensor in parameters.items():
             *path, last = name.split(".", _DEEPEST)
-            parent = self._parent(path, tensor if last == "weight" else None)
+            parent = self._find_or_make_parent(path, tensor if last == "weight" else None)
             if _PART.fullmatch(last) is None or (hasattr(parent, last) and last not in parent._parameters):
                 raise ValueError(f"no parameter can be called {name}")
             parent.register_parameter(last, _make_parameter(tensor))
 
-    def _parent(self, path: list[str], weight: Tensor | None) -> nn.Module:
+    def _find_or_make_parent(self, path: list[str], weight: Tensor | None) -> nn.Module:
         parent: nn.Module = self
         for place, part in enumerate(path):
             if part not in parent._modules:
@@ -75,9 +75,9 @@ def describe_layer(layer: nn.Module, weights: Mapping[str, Tensor]) -> dict[str,
         weights: its parameters by name.
     """
     names: tuple[str, ...]
-    if _computes_as(layer, nn.Linear, "forward"):
+    if _has_same_methods(layer, nn.Linear, "forward"):
         kind, names = "Linear", _LINEAR
-    elif _computes_as(layer, nn.Conv2d, "forward", "_conv_forward"):
+    elif _has_same_methods(layer, nn.Conv2d, "forward", "_conv_forward"):
         kind, names = "Conv2d", _CONVOLUTION
     else:
         return None
@@ -89,7 +89,7 @@ def describe_layer(layer: nn.Module, weights: Mapping[str, Tensor]) -> dict[str,
     return settings
 
 
-def _computes_as(layer: nn.Module, kind: type[nn.Module], *methods: str) -> bool:
+def _has_same_methods(layer: nn.Module, kind: type[nn.Module], *methods: str) -> bool:
     """Say whether it is of that class, or of a subclass with the same methods."""
     return is_a(layer, kind) and all(
         find_class_attribute(type(layer), name) is find_class_attribute(kind, name) for name in methods
@@ -153,7 +153,7 @@ def list_named_parameters(module: nn.Module) -> dict[str, Tensor]:
     return found
 
 
-def can_hold(parameters: Mapping[str, Tensor]) -> bool:
+def can_hold_parameters(parameters: Mapping[str, Tensor]) -> bool:
     """Say whether :class:`NamedParameters` can hold these."""
     try:
         NamedParameters(parameters)

@@ -51,21 +51,21 @@ def build_root(readable: Sequence[Path], scratch_bytes: int, owner: int) -> Path
     """
     real = {path: os.path.realpath(path) for path in readable}
     _mount("none", "/", None, PRIVATE | RECURSIVE)
-    devices = {device: _clone(device) for device in DEVICES}
+    devices = {device: _clone_mount(device) for device in DEVICES}
     _mount("tmpfs", FIRST_PLACE, "tmpfs", NO_SETUID | NO_DEVICES, "mode=0755,size=16m")
     os.mkdir(FIRST_PLACE + OLD)
     syscall(PIVOT_ROOT[find_architecture()], FIRST_PLACE.encode(), (FIRST_PLACE + OLD).encode())
     os.chdir("/")
     for path, source in real.items():
-        _bind(OLD + source, str(path))
+        _bind_mount(OLD + source, str(path))
     check_result(LIBC.umount2(OLD.encode(), ctypes.c_int(DETACH)), "umount2")
     os.rmdir(OLD)
     for device in devices:
-        _make_place(device, is_folder=False)
+        _make_mount_point(device, is_folder=False)
     SCRATCH.mkdir()
-    _set_flags(AT_FDCWD, "/", AT_RECURSIVE, READ_ONLY | NO_SETUID | NO_DEVICES)
+    _set_mount_flags(AT_FDCWD, "/", AT_RECURSIVE, READ_ONLY | NO_SETUID | NO_DEVICES)
     for device, tree in devices.items():
-        _set_flags(tree, "", AT_EMPTY_PATH, READ_ONLY | NO_SETUID | NO_EXECUTION)
+        _set_mount_flags(tree, "", AT_EMPTY_PATH, READ_ONLY | NO_SETUID | NO_EXECUTION)
         syscall(MOVE_MOUNT, tree, b"", AT_FDCWD, device.encode(), MOVE_EMPTY_PATH)
         os.close(tree)
     options = f"size={scratch_bytes},nr_inodes=4096,mode=0700,uid={owner},gid={owner}"
@@ -73,13 +73,13 @@ def build_root(readable: Sequence[Path], scratch_bytes: int, owner: int) -> Path
     return SCRATCH
 
 
-def _bind(source: str, target: str) -> None:
+def _bind_mount(source: str, target: str) -> None:
     if os.path.exists(source):
-        _make_place(target, is_folder=os.path.isdir(source))
+        _make_mount_point(target, is_folder=os.path.isdir(source))
         _mount(source, target, None, BIND | RECURSIVE)
 
 
-def _make_place(target: str, *, is_folder: bool) -> None:
+def _make_mount_point(target: str, *, is_folder: bool) -> None:
     place = Path(target)
     if is_folder:
         place.mkdir(parents=True, exist_ok=True)
@@ -94,11 +94,11 @@ def _mount(source: str, target: str, kind: str | None, flags: int, options: str 
     check_result(result, f"mount {target}")
 
 
-def _clone(path: str) -> int:
+def _clone_mount(path: str) -> int:
     return syscall(OPEN_TREE, AT_FDCWD, path.encode(), OPEN_TREE_CLONE | os.O_CLOEXEC)
 
 
-def _set_flags(folder: int, path: str, how: int, flags: int) -> None:
+def _set_mount_flags(folder: int, path: str, how: int, flags: int) -> None:
     attributes = struct.pack("=QQQQ", flags, 0, 0, 0)
     syscall(MOUNT_SETATTR, folder, path.encode(), how, attributes, len(attributes))
 
@@ -114,7 +114,7 @@ def clear_folder(folder: str) -> bool:
         while entries := list(os.scandir(folder)):
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    _flatten(folder, entry.path, numbers)
+                    _flatten_folders(folder, entry.path, numbers)
                 else:
                     os.unlink(entry.path)
     except OSError:
@@ -122,7 +122,7 @@ def clear_folder(folder: str) -> bool:
     return True
 
 
-def _flatten(top: str, folder: str, numbers: count[int]) -> None:
+def _flatten_folders(top: str, folder: str, numbers: count[int]) -> None:
     """Remove ``folder`` with its files, and move its folders to ``top`` under names that nothing there has."""
     os.chmod(folder, stat.S_IRWXU)
     for entry in list(os.scandir(folder)):
@@ -178,19 +178,19 @@ def enter_namespaces(readable: Sequence[Path], scratch_bytes: int, uid: int) -> 
     if middle:
         os.close(to_outer)
         os.close(from_outer)
-        _run_outer(middle, judge, from_middle, to_middle, uid)
+        _run_outer_process(middle, judge, from_middle, to_middle, uid)
         for descriptor in (from_middle, to_middle, proc):
             os.close(descriptor)
         return None
     try:
         os.close(from_middle)
         os.close(to_middle)
-        several = _unshare(outer, to_outer, from_outer)
+        several = _unshare_namespaces(outer, to_outer, from_outer)
         owner = uid if several else os.getuid()
         scratch = build_root(readable, scratch_bytes, owner)
         inner = os.fork()
         if inner:
-            _reap_middle(inner)
+            _wait_as_middle_process(inner)
         die_with_parent(0)
         os.write(to_outer, READY)
         if os.read(from_outer, 1) != GO:
@@ -202,7 +202,7 @@ def enter_namespaces(readable: Sequence[Path], scratch_bytes: int, uid: int) -> 
     return Inside(scratch, uid if several else None, proc)
 
 
-def _unshare(outer: int, to_outer: int, from_outer: int) -> bool:
+def _unshare_namespaces(outer: int, to_outer: int, from_outer: int) -> bool:
     """Leave the old namespaces; whether there is more than one user in the new ones."""
     prctl(PR_SET_DUMPABLE, 1)  # else a process that has changed its user may not have its maps written
     check_result(LIBC.unshare(ctypes.c_int(EVERYTHING)), "unshare")
@@ -215,19 +215,19 @@ def _unshare(outer: int, to_outer: int, from_outer: int) -> bool:
     return answer == MAPPED
 
 
-def _run_outer(middle: int, judge: int, from_middle: int, to_middle: int, uid: int) -> None:
+def _run_outer_process(middle: int, judge: int, from_middle: int, to_middle: int, uid: int) -> None:
     """Write the maps, then wait for ever; comes back only where the namespaces could not be had."""
     with contextlib.suppress(OSError):
         if os.read(from_middle, 1) == UNSHARED:
-            os.write(to_middle, _write_maps(middle, uid))
+            os.write(to_middle, _write_user_maps(middle, uid))
             if os.read(from_middle, 1) == READY:
                 os.write(to_middle, GO)
-                _reap_outer(middle, judge)
+                _wait_as_outer_process(middle, judge)
     os.kill(middle, signal.SIGKILL)
     os.waitpid(middle, 0)
 
 
-def _write_maps(middle: int, uid: int) -> bytes:
+def _write_user_maps(middle: int, uid: int) -> bytes:
     """Map this user, and for root an unprivileged one beside it; what there is then."""
     folder = Path(f"/proc/{middle}")
     own_uid, own_gid = os.geteuid(), os.getegid()
@@ -242,7 +242,7 @@ def _write_maps(middle: int, uid: int) -> bytes:
     return ONE_USER
 
 
-def _reap_outer(middle: int, judge: int) -> None:
+def _wait_as_outer_process(middle: int, judge: int) -> None:
     """Wait for the middle process, and die with the judge; never comes back.
 
     The judge's death is seen by its pid descriptor: a parent-death signal would come when the *thread* that started
@@ -258,15 +258,15 @@ def _reap_outer(middle: int, judge: int) -> None:
         os._exit(1)
     if watched and watched[0] in select.select(watched, [], [])[0]:
         os._exit(1)
-    _exit_like(middle)
+    _exit_with_status_of(middle)
 
 
-def _reap_middle(inner: int) -> None:
+def _wait_as_middle_process(inner: int) -> None:
     _close_descriptors()
-    _exit_like(inner)
+    _exit_with_status_of(inner)
 
 
-def _exit_like(child: int) -> None:
+def _exit_with_status_of(child: int) -> None:
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     os._exit(code if code >= 0 else 128 - code)

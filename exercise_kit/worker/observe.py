@@ -19,7 +19,7 @@ from .torch_internals import (
     gradient,
     is_meta,
     layout,
-    list_held,
+    list_parameters_and_buffers,
     make_differentiable,
     numel,
 )
@@ -58,11 +58,11 @@ def observe(
     if type(result) is CoroutineType:
         result.close()  # or Python warns that nobody awaited it
     with Unseen():
-        shares = _share(result, inputs)
+        shares = _shares_memory(result, inputs)
     return Observation(result, tuple(inputs), shares, _find_gradients(result, leaves) if gradients else None)
 
 
-def make_reply(observation: Observation) -> dict[str, Any]:
+def make_observation_reply(observation: Observation) -> dict[str, Any]:
     """An observation as it is sent to the judge, with only those inputs that a call can have changed.
 
     "same" is the place of the input that was returned as the result, None where none was.
@@ -85,7 +85,7 @@ def draw_cotangent(output: Tensor, seed: int = 0) -> Tensor:
     return torch.randn(output.shape, generator=draws, dtype=torch.float32, device="cpu").to(output)
 
 
-def pull_back(outputs: Sequence[Tensor | None], cotangents: Sequence[Tensor | None]) -> None:
+def run_backward(outputs: Sequence[Tensor | None], cotangents: Sequence[Tensor | None]) -> None:
     """Run the backward pass from outputs that require a gradient; the graph stays for another."""
     pairs = zip(outputs, cotangents, strict=True)
     numbers = [sum_weighted(output, each) for output, each in pairs if output is not None and each is not None]
@@ -112,7 +112,9 @@ def _find_gradients(result: Any, inputs: Sequence[Any]) -> tuple[Tensor | None, 
     with Unseen():
         outputs = [make_differentiable(each) for each in walk_tensors(result)]
     with torch._C.DisableTorchFunctionSubclass():
-        pull_back(outputs, [None if each is None else draw_cotangent(each, seed) for seed, each in enumerate(outputs)])
+        run_backward(
+            outputs, [None if each is None else draw_cotangent(each, seed) for seed, each in enumerate(outputs)]
+        )
     with Unseen():
         return tuple(gradient(value) if is_a(value, Tensor) else None for value in inputs)
 
@@ -121,18 +123,20 @@ def _is_same_object(value: Any, result: Any) -> bool:
     return value is result and is_a(value, Tensor, nn.Module, dict, list)
 
 
-def _share(result: Any, inputs: Sequence[Any]) -> bool:
+def _shares_memory(result: Any, inputs: Sequence[Any]) -> bool:
     """Say whether the result, or a module among the inputs, lies in memory of another input."""
     made = [result, *(value for value in inputs if is_a(value, nn.Module))]
     pairs = [(each, given) for each in made for given in inputs if not (each is given and is_a(each, nn.Module))]
     with contextlib.suppress(Exception):  # a student's tensor may have no memory that can be looked at
-        return any(not _find_memory(each).isdisjoint(_find_memory(given)) for each, given in pairs)
+        return any(
+            not _find_storage_addresses(each).isdisjoint(_find_storage_addresses(given)) for each, given in pairs
+        )
     return False
 
 
-def _find_memory(value: Any) -> set[int]:
+def _find_storage_addresses(value: Any) -> set[int]:
     """Where the numbers of a tensor, a module, a dict or a list of tensors lie."""
-    held = list(list_held(value)) if is_a(value, nn.Module) else value
+    held = list(list_parameters_and_buffers(value)) if is_a(value, nn.Module) else value
     return {
         find_address(tensor)
         for tensor in walk_tensors(held)
@@ -178,20 +182,20 @@ def observe_parts(
 
 
 def _make_entry_hook(found: dict[str, Tensor], name: str) -> Callable[..., None]:
-    def hook(_: nn.Module, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> None:
-        _keep(found, f"{name}:in", (*inputs, *options.values()))
+    def keep_inputs(_: nn.Module, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+        _keep_first_tensor(found, f"{name}:in", (*inputs, *options.values()))
 
-    return hook
+    return keep_inputs
 
 
 def _make_exit_hook(found: dict[str, Tensor], name: str) -> Callable[..., None]:
-    def hook(_: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-        _keep(found, f"{name}:out", output if is_a(output, tuple) else (output,))
+    def keep_output(_: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        _keep_first_tensor(found, f"{name}:out", output if is_a(output, tuple) else (output,))
 
-    return hook
+    return keep_output
 
 
-def _keep(found: dict[str, Tensor], key: str, values: Sequence[Any]) -> None:
+def _keep_first_tensor(found: dict[str, Tensor], key: str, values: Sequence[Any]) -> None:
     with contextlib.suppress(Exception), Unseen():  # a student's tensor may be odd
         first = next((each for each in values if is_a(each, Tensor)), None)
         if first is not None and key not in found and numel(first) <= MOST_NUMBERS:

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from . import torch_internals
-from .real_types import is_a, mro, read_name
+from .real_types import is_a, mro, read_class_name
 
 _MOST_WORDS, _MOST_LINE, _MOST_FRAMES, _MOST_KINDS, _MOST_TENSORS = 500, 200, 12, 20, 3
 _LONGEST_SCRIPT = 10_000
@@ -41,17 +41,17 @@ class _Packages:
     folders: re.Pattern[str]
 
 
-def know_packages(names: Iterable[str]) -> None:
+def set_shown_packages(names: Iterable[str]) -> None:
     """From here on errors name places in the packages of these names."""
     _Packages.names = tuple(names)
     names = "|".join(("worker", "site-packages", *_Packages.names))
     _Packages.folders = re.compile(rf"(?:/[^\s/\"':]{{1,80}}){{1,20}}/({names})/")
 
 
-know_packages(["exercise_kit"])
+set_shown_packages(["exercise_kit"])
 
 
-def name_cell(index: int) -> str:
+def make_cell_name(index: int) -> str:
     """The file name that the code of a cell goes by, counted from 1, as people count and the table of results does."""
     return f"<cell {index + 1}>"
 
@@ -61,8 +61,8 @@ def describe_error(error: BaseException) -> dict[str, Any]:
     frames = list(_list_frames(_traceback(error)))
     own = [(name, number) for name, number, _ in frames if _CELL.fullmatch(name)]
     line = _read_line(*own[-1]) if own else ""
-    kinds, words = [read_name(kind) for kind in mro(type(error)) if kind is not object], read_words(error)
-    if scripted := _find_script_error(error, kinds):
+    kinds, words = [read_class_name(kind) for kind in mro(type(error)) if kind is not object], read_error_message(error)
+    if scripted := _find_torchscript_error(error, kinds):
         kinds, words = [scripted[1], *kinds], scripted[2][:_MOST_WORDS]
     return {
         "kinds": kinds[:_MOST_KINDS],
@@ -73,7 +73,7 @@ def describe_error(error: BaseException) -> dict[str, Any]:
     }
 
 
-def _find_script_error(error: BaseException, kinds: list[str]) -> re.Match[str] | None:
+def _find_torchscript_error(error: BaseException, kinds: list[str]) -> re.Match[str] | None:
     """The kind and the words of a student's own error in TorchScript, which tells of it in an error of its own."""
     try:
         return _SCRIPTED.search(str.__str__(str(error))[:_LONGEST_SCRIPT]) if kinds[0] == "Error" else None
@@ -81,7 +81,7 @@ def _find_script_error(error: BaseException, kinds: list[str]) -> re.Match[str] 
         return None
 
 
-def read_words(error: BaseException) -> str:
+def read_error_message(error: BaseException) -> str:
     """Return what the exception says, shortened; "" when it cannot say it."""
     try:
         words = str.__str__(str(error))[: 4 * _MOST_WORDS]
@@ -94,26 +94,26 @@ def read_words(error: BaseException) -> str:
         return ""
 
 
-def describe_for_feedback(error: BaseException) -> tuple[str, str, list[str]]:
+def describe_error_for_feedback(error: BaseException) -> tuple[str, str, list[str]]:
     """Class, words and traceback of a cell's error, the traceback in plain text with the cells' lines alone."""
-    kind, words = read_name(type(error)), read_words(error)
+    kind, words = read_class_name(type(error)), read_error_message(error)
     lines = [f"{kind}: {words}" if words else kind]
     if is_a(error, SyntaxError):
         lines = [
-            f"  line {_read_whole(error, 'lineno')}: {_read_text(error, 'text')}",
+            f"  line {_read_integer(error, 'lineno')}: {_read_text(error, 'text')}",
             f"{kind}: {_read_text(error, 'msg')}",
         ]
-    places = [place for frame in _list_frames(_traceback(error)) if (place := _place(*frame))]
-    return kind, words, [*_shorten(places), *lines]
+    places = [place for frame in _list_frames(_traceback(error)) if (place := _format_frame(*frame))]
+    return kind, words, [*_shorten_traceback(places), *lines]
 
 
-def _shorten(places: list[str]) -> list[str]:
+def _shorten_traceback(places: list[str]) -> list[str]:
     """The places without repetitions of the place before; of many, the innermost."""
     distinct = [place for place, before in zip(places, [None, *places], strict=False) if place != before]
     return distinct if len(distinct) <= _MOST_FRAMES else ["  ...", *distinct[-_MOST_FRAMES:]]
 
 
-def _place(name: str, number: int, function: str) -> str:
+def _format_frame(name: str, number: int, function: str) -> str:
     where = "" if function == "<module>" else f", in {function}"
     if _CELL.fullmatch(name):
         return f"  {name[1:-1]}, line {number}{where}:  {_read_line(name, number)}"
@@ -153,7 +153,7 @@ def _read_text(error: BaseException, attribute: str) -> str:
     return value.strip()[:_MOST_LINE] if type(value) is str else ""
 
 
-def _read_whole(error: BaseException, attribute: str) -> int:
+def _read_integer(error: BaseException, attribute: str) -> int:
     value = getattr(error, attribute, None)
     return value if type(value) is int else 0
 
@@ -170,19 +170,19 @@ def draw_png(figure: Any, output_buffer: CellOutputBuffer) -> bytes | None:
     return stream.getvalue()
 
 
-def show_all(output_buffer: CellOutputBuffer) -> None:
+def show_open_figures(output_buffer: CellOutputBuffer) -> None:
     """Show and close what pyplot has open, as a notebook does at the end of a cell."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is None or not pyplot.get_fignums():
         return
     try:
         for number in pyplot.get_fignums():
-            _show(pyplot.figure(number), output_buffer)
+            _show_figure(pyplot.figure(number), output_buffer)
     finally:
         pyplot.close("all")
 
 
-def take_over(shell: Any) -> None:
+def redirect_pyplot_show(shell: Any) -> None:
     """Make ``plt.show()`` and ``figure.show()`` show in the cell's output."""
     try:
         import matplotlib.pyplot as pyplot
@@ -191,13 +191,13 @@ def take_over(shell: Any) -> None:
         return
 
     def show(*_: object, **__: object) -> None:
-        show_all(shell.output_buffer)
+        show_open_figures(shell.output_buffer)
 
     pyplot.show = show
-    Figure.show = lambda figure, warn=True: _show(figure, shell.output_buffer)  # type: ignore[method-assign,assignment]
+    Figure.show = lambda figure, warn=True: _show_figure(figure, shell.output_buffer)  # type: ignore[method-assign,assignment]
 
 
-def _show(figure: Any, output_buffer: CellOutputBuffer) -> None:
+def _show_figure(figure: Any, output_buffer: CellOutputBuffer) -> None:
     output_buffer.show({"text/plain": "<Figure>", "image/png": draw_png(figure, output_buffer)}, result=False)
 
 
@@ -225,7 +225,7 @@ class CellOutputBuffer:
     _all: int = 0
     _pictures: int = 0
 
-    def begin(self) -> None:
+    def begin_cell(self) -> None:
         """A new cell begins."""
         self.outputs = []
         self._cell = 0
@@ -243,9 +243,9 @@ class CellOutputBuffer:
         if not kept:
             return
         if last.get("output_type") == "stream" and last["name"] == name:
-            last["text"] = _overwrite(last["text"], kept)
+            last["text"] = _apply_carriage_returns(last["text"], kept)
         else:
-            self.outputs.append({"output_type": "stream", "name": name, "text": _overwrite("", kept)})
+            self.outputs.append({"output_type": "stream", "name": name, "text": _apply_carriage_returns("", kept)})
 
     def show(self, data: dict[str, Any], *, result: bool) -> None:
         """A value: of its forms, plain text and a PNG picture are kept."""
@@ -262,7 +262,7 @@ class CellOutputBuffer:
         if shown.get("text/plain") or "image/png" in shown:
             self.outputs.append({"output_type": "execute_result" if result else "display_data", "data": shown})
 
-    def fail(self, kind: str, words: str, traceback: list[str]) -> None:
+    def add_error(self, kind: str, words: str, traceback: list[str]) -> None:
         """The error that ended the cell."""
         self.outputs.append({"output_type": "error", "ename": kind, "evalue": words, "traceback": traceback})
 
@@ -285,7 +285,7 @@ class CellOutputBuffer:
         return kept if len(text) < room else kept + CUT
 
 
-def _overwrite(before: str, text: str) -> str:
+def _apply_carriage_returns(before: str, text: str) -> str:
     """``before`` and ``text`` as a terminal shows them: a carriage return begins the line again."""
     if "\r" not in text:
         return before + text

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .bounds import Bounds, hold_to_size, set_bounds
-from .landlock import landlock_version, make_ruleset, restrict_files
+from .bounds import Bounds, kill_when_files_exceed, set_bounds
+from .landlock import make_ruleset, read_landlock_version, restrict_files
 from .linux import (
     DAC_READ_SEARCH,
     PR_SET_DUMPABLE,
@@ -78,7 +78,7 @@ def prepare_policy(
     """Prepare the policy in the warm process, before or after its imports; enters namespaces where it can.
 
     Args:
-        readable: files and folders that every child may read (``readable_paths.readable_paths()``).
+        readable: files and folders that every child may read (``readable_paths.list_readable_paths()``).
         listable: folders whose names a child may list (``readable_paths.list_listable_folders()``).
         views: folders of which a child may read one, or none.
         scratch_bytes: the size of the writable folder.
@@ -92,7 +92,7 @@ def prepare_policy(
         ProtectionError: no Landlock or no seccomp, or a scratch folder is needed and none is named.
     """
     compile_filter(1)
-    if not landlock_version() and not (devices and can_change_user()):
+    if not read_landlock_version() and not (devices and can_change_user()):
         raise ProtectionError("this kernel has no Landlock")
     inside = enter_namespaces([*readable, *views], scratch_bytes, uid) if namespaces_wanted and not devices else None
     if inside:
@@ -103,13 +103,13 @@ def prepare_policy(
             _make_rulesets(readable, listable, views, inside.scratch),
             inside.proc,
             3,
-            _to_read([*readable, *views]) if inside.uid is not None else 0,
+            _find_read_capability([*readable, *views]) if inside.uid is not None else 0,
         )
     if scratch is None:
         raise ProtectionError("namespaces are refused here, and no scratch folder is named")
     child_uid = uid if can_change_user() and _give_to_user(scratch, uid) else None
-    has_landlock = bool(landlock_version())
-    capabilities = _to_read([*readable, *views]) if child_uid is not None and has_landlock else 0
+    has_landlock = bool(read_landlock_version())
+    capabilities = _find_read_capability([*readable, *views]) if child_uid is not None and has_landlock else 0
     proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     tasks = _count_tasks(os.getuid() if child_uid is None else child_uid) + TASKS_HEADROOM
     rules = _make_rulesets(readable, listable, views, scratch, devices) if has_landlock else {}
@@ -158,7 +158,7 @@ def start_scratch_watcher(policy: SandboxPolicy, child: int) -> int | None:
         _close_all_but(set())
         drop_privileges(policy.uid, policy.capabilities)
         die_with_parent(parent)
-        hold_to_size(child, policy.scratch_bytes)
+        kill_when_files_exceed(child, policy.scratch_bytes)
     finally:
         os._exit(1)
 
@@ -201,7 +201,7 @@ def _give_to_user(folder: Path, uid: int) -> bool:
     return True
 
 
-def _to_read(paths: Iterable[Path]) -> int:
+def _find_read_capability(paths: Iterable[Path]) -> int:
     """The capability with which another user reads all of these, of which Landlock leaves them alone in reach."""
     return 0 if all(map(_is_world_readable, paths)) else 1 << DAC_READ_SEARCH
 

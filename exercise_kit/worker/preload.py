@@ -22,7 +22,7 @@ _COLLAPSE = 25  # MADV_COLLAPSE, from Linux 6.1 on
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) rw-p [0-9a-f]+ 00:00 0\s*(\[heap\])?")
 
 
-def gather(proc: int | None = None) -> int:
+def move_into_large_pages(proc: int | None = None) -> int:
     """Move this process' own memory into large pages; how many there are now.
 
     Args:
@@ -77,33 +77,33 @@ def preload_first(device: str = "cpu") -> Any:
         import torch
 
         torch.set_num_threads(1)  # before any operation: a child of a process with more threads would hang
-    _import(_FIRST)
+    _import_packages(_FIRST)
     from .shell import make_shell
 
     shell = make_shell()
-    _warm_up(backward=device == "cpu")
-    _load_without_workers(shell.note)
-    warnings.formatwarning = _without_path
+    _warm_up_torch(backward=device == "cpu")
+    _disable_data_loader_workers(shell.print_note)
+    warnings.formatwarning = _format_warning_without_path
     warnings.filterwarnings("ignore", message="To exit: use")  # IPython's, at sys.exit()
     return shell
 
 
 def preload_later(packages: Sequence[str] | None) -> None:
     """Import those of the later packages that there are; None: all of them."""
-    _import(list(_LATER) if packages is None else packages)
+    _import_packages(list(_LATER) if packages is None else packages)
     if packages is None or "torch._dynamo" in packages:
         import torch
 
         torch.testing.assert_close(torch.ones(2), torch.ones(2))
 
 
-def _import(packages: Sequence[str]) -> None:
+def _import_packages(packages: Sequence[str]) -> None:
     for package in packages:
         with contextlib.suppress(ImportError):
             importlib.import_module(package)
 
 
-def _warm_up(*, backward: bool) -> None:
+def _warm_up_torch(*, backward: bool) -> None:
     """Do once what torch does at first use."""
     import torch
 
@@ -113,14 +113,14 @@ def _warm_up(*, backward: bool) -> None:
         result.backward()
 
 
-def _without_path(message: Warning | str, category: type[Warning], *_: object, **__: object) -> str:
+def _format_warning_without_path(message: Warning | str, category: type[Warning], *_: object, **__: object) -> str:
     return f"{category.__name__}: {message}\n"
 
 
 _ONLY_WITH_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "worker_init_fn", "timeout")
 
 
-def _load_without_workers(note: Callable[[str], None]) -> None:
+def _disable_data_loader_workers(note: Callable[[str], None]) -> None:
     """From here on every DataLoader loads in this process; the first that asked for workers leaves a ``note``."""
     from torch.utils.data import DataLoader
 
@@ -128,8 +128,8 @@ def _load_without_workers(note: Callable[[str], None]) -> None:
     noted_once: list[bool] = []
 
     @functools.wraps(begin)
-    def init(loader: Any, *inputs: Any, num_workers: int = 0, **options: Any) -> None:
-        inputs, num_workers = _by_position(inputs, num_workers)
+    def init_without_workers(loader: Any, *inputs: Any, num_workers: int = 0, **options: Any) -> None:
+        inputs, num_workers = _remove_worker_argument(inputs, num_workers)
         if num_workers:
             for name in _ONLY_WITH_WORKERS:
                 options.pop(name, None)
@@ -139,10 +139,10 @@ def _load_without_workers(note: Callable[[str], None]) -> None:
         begin(loader, *inputs, **options)
 
     kind: Any = DataLoader
-    kind.__init__ = init
+    kind.__init__ = init_without_workers
 
 
-def _by_position(inputs: tuple[Any, ...], num_workers: int) -> tuple[tuple[Any, ...], int]:
+def _remove_worker_argument(inputs: tuple[Any, ...], num_workers: int) -> tuple[tuple[Any, ...], int]:
     """The positional arguments of DataLoader with no workers among them, and how many were asked for."""
     place = 5  # dataset, batch_size, shuffle, sampler, batch_sampler, num_workers
     if len(inputs) <= place:

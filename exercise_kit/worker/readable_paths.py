@@ -47,7 +47,7 @@ def list_package_folders() -> list[Path]:
 
 def list_standard_library() -> list[Path]:
     """The folders of Python's own modules."""
-    folders = [Path(sysconfig.get_path(name, vars=_find_base())) for name in ("stdlib", "platstdlib")]
+    folders = [Path(sysconfig.get_path(name, vars=_find_base_prefixes())) for name in ("stdlib", "platstdlib")]
     return list(dict.fromkeys(folder for folder in folders if folder.is_dir()))
 
 
@@ -56,7 +56,7 @@ def list_listable_folders() -> list[Path]:
     return [*list_package_folders(), *list_standard_library()]
 
 
-def readable_paths(answers: Sequence[str] = ()) -> list[Path]:
+def list_readable_paths(answers: Sequence[str] = ()) -> list[Path]:
     """Every file and folder that a worker may read, for ``policy.prepare_policy``; parents are not among them.
 
     Ask in an ordinary Python (with ``site``), for it looks where the packages of *this* Python are.
@@ -66,7 +66,7 @@ def readable_paths(answers: Sequence[str] = ()) -> list[Path]:
     """
     found = [path for path in map(Path, SYSTEM_FILES) if path.exists()]
     for folder in list_listable_folders():
-        found += _list_entries(folder, (*HIDDEN, *answers))
+        found += _list_readable_entries(folder, (*HIDDEN, *answers))
     for folder in map(Path, LIBRARY_FOLDERS):
         found += _list_libraries(folder)
     found += _list_libraries(Path(sys.base_prefix) / "lib")
@@ -80,7 +80,7 @@ def list_gpu_devices() -> list[Path]:
     return [path for path in sorted(folder.glob("nvidia*")) if not path.is_dir()]
 
 
-def list_gpu_readable() -> list[Path]:
+def list_gpu_readable_paths() -> list[Path]:
     """Return what CUDA's libraries read of the machine, and where they are beside the usual places."""
     found = [path for path in map(Path, GPU_FILES) if path.exists()]
     for folder in (*GPU_LIBRARIES, *filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))):
@@ -88,7 +88,7 @@ def list_gpu_readable() -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def _list_entries(folder: Path, hidden: tuple[str, ...]) -> Iterator[Path]:
+def _list_readable_entries(folder: Path, hidden: tuple[str, ...]) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
         is_hidden = path.name.startswith(hidden) or path.suffix in (".pth", ".egg-link")
         folder_of_packages = path.name in ("site-packages", "dist-packages")
@@ -106,7 +106,7 @@ def _list_libraries(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _find_base() -> dict[str, str]:
+def _find_base_prefixes() -> dict[str, str]:
     """Where the Python lies that a virtual environment was made from."""
     base, platbase = sys.base_prefix, sys.base_exec_prefix
     return {"installed_base": base, "installed_platbase": platbase, "base": base, "platbase": platbase}

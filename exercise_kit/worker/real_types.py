@@ -24,7 +24,7 @@ def is_a(value: object, *kinds: type) -> bool:
     return False
 
 
-def read_name(kind: type, longest: int = 80) -> str:
+def read_class_name(kind: type, longest: int = 80) -> str:
     """The name of a class, shortened."""
     return _name(kind)[:longest]
 

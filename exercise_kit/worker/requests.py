@@ -26,7 +26,7 @@ from . import torch_internals, withheld
 from .attempts import Attempts
 from .cells import Cells
 from .module_values import list_named_parameters
-from .observe import make_reply, observe, observe_parts, pull_back
+from .observe import make_observation_reply, observe, observe_parts, run_backward
 from .outputs import CellOutputBuffer, OutputLimits, describe_error
 from .real_types import is_a, read_fields
 from .values import Packer, Unpacker, walk_tensors
@@ -63,8 +63,8 @@ class RequestServer:
         self._wire = wire
         self._cells, self._variables, self._answered = Cells(shell), shell.user_ns, dict[str, None]()
         self._attempts = attempts
-        self._withheld = WithheldFunctions(self._cells.find_codes)
-        self._callbacks = Callbacks(self._ask)
+        self._withheld = WithheldFunctions(self._cells.find_code_objects)
+        self._callbacks = Callbacks(self._ask_judge)
         self._modules: list[nn.Module] = []
         self._outputs: dict[int, list[Tensor]] = {}
         self._number = 0
@@ -80,20 +80,20 @@ class RequestServer:
             body, tensors = self._wire.receive()
             self._number = body["number"]
             is_fixture = dict(body["request"]["dict"])["kind"] == "run_fixture"  # puts things where it wants them
-            request, self._has_moved = self._unpack(body["request"], tensors, to_device=not is_fixture)
+            request, self._has_moved = self._unpack_value(body["request"], tensors, to_device=not is_fixture)
             seed = request.pop("seed", 0)  # None: the generators go on
             reset_torch_and_random(seed)
             compute.reset_device(self._device, seed)
-            with self._attempts.not_listening():
+            with self._attempts.pause_listening():
                 self._withheld.withhold(**request.pop("withheld"))
-            self._send(self._answer(request.pop("kind"), request))
+            self._send(self._answer_request(request.pop("kind"), request))
 
-    def _answer(self, kind: str, request: dict[str, Any]) -> dict[str, Any]:
+    def _answer_request(self, kind: str, request: dict[str, Any]) -> dict[str, Any]:
         try:
             return _KINDS[kind](self, **request)
         except BaseException as error:  # a student's code may raise anything at all
             raised = describe_error(error)
-            if why := self._cells.explain_not_made(error):
+            if why := self._cells.explain_missing_name(error):
                 raised |= {"kinds": ["RuntimeError", "Exception"], "words": why}
             return {"raised": raised}
 
@@ -109,46 +109,50 @@ class RequestServer:
 
     def _collect_notes(self) -> dict[str, Any]:
         answered, self._answered = list(self._answered), {}
-        return {"called": withheld.list_fresh(), "attempts": self._attempts.fresh(), "answered": answered}
+        return {
+            "called": withheld.take_new_refusals(),
+            "attempts": self._attempts.take_new_attempts(),
+            "answered": answered,
+        }
 
-    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+    def _ask_judge(self, question: dict[str, Any]) -> dict[str, Any]:
         with torch_internals.Unseen():
             to_device = any(torch_internals.device(each) == self._device for each in walk_tensors(question))
         self._send(question, "question")
         body, tensors = self._wire.receive()
-        return self._unpack(body["answer"], tensors, to_device=to_device)[0]
+        return self._unpack_value(body["answer"], tensors, to_device=to_device)[0]
 
-    def _unpack(self, packed: Any, tensors: list[Tensor], to_device: bool) -> tuple[Any, bool]:
+    def _unpack_value(self, packed: Any, tensors: list[Tensor], to_device: bool) -> tuple[Any, bool]:
         """The value that was packed, and whether a tensor was moved: ``to_device`` puts the CPU's on the student's."""
         unpacker = Unpacker(
             tensors,
-            as_function=self._callbacks.function,
-            as_record=self._record,
+            as_function=self._callbacks.make_function,
+            as_record=self._make_record,
             trusting=True,
             device=self._device if to_device else compute.CPU,
         )
         with torch_internals.Unseen():
             return unpacker.unpack(packed), unpacker.has_moved
 
-    def _record(self, name: str, fields: Mapping[str, Any]) -> Any:
+    def _make_record(self, name: str, fields: Mapping[str, Any]) -> Any:
         return getattr(import_module(self._records[name]), name)(**fields)
 
-    def _compile(self, index: int, source: str, readable: bool) -> dict[str, Any]:
+    def _compile_cell(self, index: int, source: str, readable: bool) -> dict[str, Any]:
         self._cells.compile(index, source, readable)
         return {}
 
     def _run_cell(self, index: int, limit: float, until: int | None = None) -> dict[str, Any]:
         return self._cells.run(index, limit, until)
 
-    def _lend(self, code: str) -> dict[str, Any]:
+    def _define_from_bytecode(self, code: str) -> dict[str, Any]:
         """Define what the judge has compiled: there is no text of it in this process."""
         exec(marshal.loads(base64.b85decode(code)), self._variables)
         return {}
 
-    def _call(
+    def _call_function(
         self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False
     ) -> dict[str, Any]:
-        return make_reply(observe(self._find_object(name), inputs, options, gradients))
+        return make_observation_reply(observe(self._find_object(name), inputs, options, gradients))
 
     def _run_fixture(self, name: str, fixture: str, fields: dict[str, Any]) -> dict[str, Any]:
         if fields.get("device") == "cpu":  # as the judge calls the device of the student's code
@@ -157,7 +161,7 @@ class RequestServer:
 
         return {"result": get_fixture(fixture)(self._find_object(name), **fields)}
 
-    def _build(self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE) -> dict[str, Any]:
+    def _build_module(self, name: str, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE) -> dict[str, Any]:
         made = self._find_object(name)(*inputs, **options)
         if not is_a(made, nn.Module):
             return {"result": made}
@@ -177,7 +181,7 @@ class RequestServer:
         buffers = {name: each for name, each in sizes.items() if name not in parameters}
         return {"parameters": parameters, "lazy": lazy, "buffers": buffers}
 
-    def _load(self, module: int, weights: dict[str, Tensor]) -> dict[str, Any]:
+    def _load_weights(self, module: int, weights: dict[str, Tensor]) -> dict[str, Any]:
         held = self._modules[module].state_dict(keep_vars=True)
         with torch.no_grad(), torch_internals.Unseen():
             for name, tensor in weights.items():
@@ -187,19 +191,19 @@ class RequestServer:
     def _read_state(self, module: int) -> dict[str, Any]:
         return {"tensors": dict(self._modules[module].state_dict())}
 
-    def _forward(
+    def _run_forward(
         self, module: int, inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE, gradients: bool = False
     ) -> dict[str, Any]:
         seen = observe(self._modules[module], inputs, options, gradients)
         self._outputs[module] = list(walk_tensors(seen.result))
-        return make_reply(seen)
+        return make_observation_reply(seen)
 
     def _observe_parts(
         self, module: int, names: list[str], inputs: tuple[Any, ...], options: Mapping[str, Any] = _NONE
     ) -> dict[str, Any]:
         return {"parts": observe_parts(self._modules[module], names, inputs, options)}
 
-    def _backward(self, module: int, cotangents: list[Tensor | None]) -> dict[str, Any]:
+    def _run_backward(self, module: int, cotangents: list[Tensor | None]) -> dict[str, Any]:
         held = list_named_parameters(self._modules[module])
         with torch_internals.Unseen():
             for parameter in held.values():
@@ -207,26 +211,26 @@ class RequestServer:
             outputs = [torch_internals.make_differentiable(each) for each in self._outputs.get(module, [])]
         if len(cotangents) != len(outputs):  # the judge counts those that need a gradient, the worker all of them
             outputs = [output for output in outputs if output is not None]
-        pull_back(outputs, cotangents)
+        run_backward(outputs, cotangents)
         with torch_internals.Unseen():
             return {"gradients": {name: torch_internals.gradient(each) for name, each in held.items()}}
 
-    def _cast(self, module: int, dtype: torch.dtype) -> dict[str, Any]:
+    def _cast_module(self, module: int, dtype: torch.dtype) -> dict[str, Any]:
         self._modules[module] = self._modules[module].to(dtype)
         return {}
 
-    def _move(self, module: int, device: str) -> dict[str, Any]:
+    def _move_module(self, module: int, device: str) -> dict[str, Any]:
         self._modules[module] = self._modules[module].to(self._device if device == "cpu" else device)
         return {}
 
-    def _set_mode(self, module: int, training: bool) -> dict[str, Any]:
+    def _set_training_mode(self, module: int, training: bool) -> dict[str, Any]:
         self._modules[module].train(training)
         return {}
 
-    def _describe_names(self, names: list[str]) -> dict[str, Any]:
-        return {"defined": {name: self._name_sort(name) for name in names}}
+    def _describe_defined_names(self, names: list[str]) -> dict[str, Any]:
+        return {"defined": {name: self._find_kind_of_name(name) for name in names}}
 
-    def _name_sort(self, name: str) -> str | None:
+    def _find_kind_of_name(self, name: str) -> str | None:
         if name not in self._variables:
             return None
         thing = self._variables[name]
@@ -235,27 +239,27 @@ class RequestServer:
     def _find_object(self, name: str) -> Any:
         if name not in self._variables:
             raise NameError(f"name {name!r} is not defined")
-        self._answered |= dict.fromkeys(self._cells.list_codes(name, self._variables[name]))
+        self._answered |= dict.fromkeys(self._cells.list_code_places(name, self._variables[name]))
         return self._variables[name]
 
 
 _KINDS: dict[str, Callable[..., dict[str, Any]]] = {
-    "compile": RequestServer._compile,
+    "compile": RequestServer._compile_cell,
     "cell": RequestServer._run_cell,
-    "lend": RequestServer._lend,
-    "call": RequestServer._call,
+    "lend": RequestServer._define_from_bytecode,
+    "call": RequestServer._call_function,
     "run_fixture": RequestServer._run_fixture,
-    "build": RequestServer._build,
+    "build": RequestServer._build_module,
     "parameters": RequestServer._list_parameters,
-    "load": RequestServer._load,
+    "load": RequestServer._load_weights,
     "state": RequestServer._read_state,
-    "forward": RequestServer._forward,
+    "forward": RequestServer._run_forward,
     "parts": RequestServer._observe_parts,
-    "backward": RequestServer._backward,
-    "cast": RequestServer._cast,
-    "move": RequestServer._move,
-    "mode": RequestServer._set_mode,
-    "defined": RequestServer._describe_names,
+    "backward": RequestServer._run_backward,
+    "cast": RequestServer._cast_module,
+    "move": RequestServer._move_module,
+    "mode": RequestServer._set_training_mode,
+    "defined": RequestServer._describe_defined_names,
 }
 
 
@@ -299,7 +303,7 @@ class Callbacks:
         self._ask = query
         self._lock = threading.Lock()
 
-    def function(self, number: int) -> Callable[..., Any]:
+    def make_function(self, number: int) -> Callable[..., Any]:
         """The judge's callable ``number``, as a function of tensors that can be differentiated."""
 
         def ask_judge(*inputs: Any, **options: Any) -> Any:
@@ -314,7 +318,7 @@ class Callbacks:
 
     def _call_judge(self, number: int, inputs: Any, options: Any, gradients: bool) -> dict[str, Any]:
         question = {"callback": number, "inputs": inputs, "options": options, "gradients": gradients}
-        answer = self._answer(question)
+        answer = self._ask_or_raise(question)
         tensors = list(walk_tensors((inputs, options)))
         with torch.no_grad():
             for place, written in answer["changed"]:
@@ -322,7 +326,7 @@ class Callbacks:
                     tensors[place].copy_(written)
         return answer
 
-    def _answer(self, question: dict[str, Any]) -> dict[str, Any]:
+    def _ask_or_raise(self, question: dict[str, Any]) -> dict[str, Any]:
         with self._lock:
             answer = self._ask(question)
         if "raised" in answer:

@@ -263,7 +263,7 @@ def compile_filter(own_pid: int, *, gpu: bool = False) -> bytes:
         number = getattr(FILTERED[name], machine)
         steps += [(JUMP_EQUAL, 0, len(body), number), *body]
     for calls, answer in ((ALLOWED, ALLOW), (ABSENT, UNKNOWN), (UNSUPPORTED, NO_SUPPORT)):
-        for number in _list_numbers(calls, machine):
+        for number in _list_syscall_numbers(calls, machine):
             steps += [(JUMP_EQUAL, 0, 1, number), (RETURN, 0, 0, answer)]
     steps.append((RETURN, 0, 0, REFUSE))
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
@@ -280,7 +280,7 @@ def restrict_calls(filter_program: bytes) -> None:
     syscall(NUMBER_OF[find_architecture()], SET_MODE_FILTER, 0, head)
 
 
-def _list_numbers(calls: Mapping[str, Number], machine: str) -> list[int]:
+def _list_syscall_numbers(calls: Mapping[str, Number], machine: str) -> list[int]:
     return [number for call in calls.values() if (number := getattr(call, machine)) is not None]
 
 
@@ -292,7 +292,7 @@ def _make_argument_rules(own_pid: int, gpu: bool) -> dict[str, list[Instruction]
         "tgkill": _allow_only(0, [own_pid]),
         "prlimit64": _allow_only(0, [0, own_pid]),
         "sched_setaffinity": _allow_only(0, [0, own_pid]),
-        "fcntl": [*_refuse_bits_with(1, F_SETFL, 2, O_ASYNC), *_allow_only(1, [*FCNTL_ALLOWED, F_SETFL])],
+        "fcntl": [*_refuse_bits_when_equal(1, F_SETFL, 2, O_ASYNC), *_allow_only(1, [*FCNTL_ALLOWED, F_SETFL])],
         "ioctl": _refuse_only(1, IOCTL_REFUSED) if gpu else _allow_only(1, IOCTL_ALLOWED),
         "prctl": _allow_only(0, PRCTL_ALLOWED),
         # an address would reach sockets that others listen on
@@ -304,7 +304,7 @@ def _make_argument_rules(own_pid: int, gpu: bool) -> dict[str, list[Instruction]
     }
 
 
-def _find_low_half(argument: int) -> int:
+def _find_low_half_offset(argument: int) -> int:
     """Where the low half of an argument stands (both architectures are little-endian).
 
     The arguments looked at are of type ``int`` or flags below 2**32: the kernel reads their low half only, and so do
@@ -317,7 +317,7 @@ def _require_one_of(argument: int, allowed: Sequence[int], mask: int = 0xFFFFFFF
     """Refuse the call unless an argument has one of these values."""
     left = range(len(allowed) - 1, -1, -1)
     tests = [(JUMP_EQUAL, after + 1, 0, value) for value, after in zip(allowed, left, strict=True)]
-    return [(LOAD, 0, 0, _find_low_half(argument)), (AND, 0, 0, mask), *tests, (RETURN, 0, 0, REFUSE)]
+    return [(LOAD, 0, 0, _find_low_half_offset(argument)), (AND, 0, 0, mask), *tests, (RETURN, 0, 0, REFUSE)]
 
 
 def _allow_only(argument: int, allowed: Sequence[int], mask: int = 0xFFFFFFFF) -> list[Instruction]:
@@ -328,21 +328,21 @@ def _allow_only(argument: int, allowed: Sequence[int], mask: int = 0xFFFFFFFF) -
 def _refuse_only(argument: int, refused: Sequence[int]) -> list[Instruction]:
     """Refuse the call when an argument has one of these values, allow it otherwise."""
     tests = [step for value in refused for step in ((JUMP_EQUAL, 0, 1, value), (RETURN, 0, 0, REFUSE))]
-    return [(LOAD, 0, 0, _find_low_half(argument)), *tests, (RETURN, 0, 0, ALLOW)]
+    return [(LOAD, 0, 0, _find_low_half_offset(argument)), *tests, (RETURN, 0, 0, ALLOW)]
 
 
 def _refuse_other_bits(argument: int, allowed: int) -> list[Instruction]:
     """Refuse the call when an argument has another bit than these."""
     others = ~allowed & 0xFFFFFFFF
-    return [(LOAD, 0, 0, _find_low_half(argument)), (JUMP_ANY_BIT, 0, 1, others), (RETURN, 0, 0, REFUSE)]
+    return [(LOAD, 0, 0, _find_low_half_offset(argument)), (JUMP_ANY_BIT, 0, 1, others), (RETURN, 0, 0, REFUSE)]
 
 
-def _refuse_bits_with(argument: int, value: int, other: int, bits: int) -> list[Instruction]:
+def _refuse_bits_when_equal(argument: int, value: int, other: int, bits: int) -> list[Instruction]:
     """Refuse the call when one argument has this value and another one of these bits."""
     return [
-        (LOAD, 0, 0, _find_low_half(argument)),
+        (LOAD, 0, 0, _find_low_half_offset(argument)),
         (JUMP_EQUAL, 0, 3, value),
-        (LOAD, 0, 0, _find_low_half(other)),
+        (LOAD, 0, 0, _find_low_half_offset(other)),
         (JUMP_ANY_BIT, 0, 1, bits),
         (RETURN, 0, 0, REFUSE),
     ]
@@ -353,5 +353,9 @@ def _require_null(argument: int) -> list[Instruction]:
     return [
         step
         for half in (0, 4)
-        for step in ((LOAD, 0, 0, _find_low_half(argument) + half), (JUMP_EQUAL, 1, 0, 0), (RETURN, 0, 0, REFUSE))
+        for step in (
+            (LOAD, 0, 0, _find_low_half_offset(argument) + half),
+            (JUMP_EQUAL, 1, 0, 0),
+            (RETURN, 0, 0, REFUSE),
+        )
     ]

@@ -36,10 +36,10 @@ _SILENT = ("matplotlib", "pylab", "gui", "pdb", "load_ext", "reload_ext")
 
 class _Publisher(DisplayPublisher):
     def publish(self, data: Any, metadata: Any = None, source: Any = None, **_: Any) -> None:
-        _make_output_buffer(self).show(data, result=False)
+        _find_output_buffer(self).show(data, result=False)
 
     def clear_output(self, wait: bool = False) -> None:
-        _make_output_buffer(self).clear()
+        _find_output_buffer(self).clear()
 
 
 class _DisplayHook(DisplayHook):
@@ -54,13 +54,13 @@ class _DisplayHook(DisplayHook):
         pass
 
     def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
-        _make_output_buffer(self).show(format_dict, result=True)
+        _find_output_buffer(self).show(format_dict, result=True)
 
     def finish_displayhook(self) -> None:
         pass
 
 
-def _make_output_buffer(part: Any) -> CellOutputBuffer:
+def _find_output_buffer(part: Any) -> CellOutputBuffer:
     output_buffer: CellOutputBuffer = part.shell.output_buffer
     return output_buffer
 
@@ -75,17 +75,17 @@ class GradingShell(InteractiveShell):
 
     at_end: list[Callable[[], None]]
 
-    def begin(self, source: str) -> None:
+    def begin_cell(self, source: str) -> None:
         """A cell begins, of which this is the text."""
         self.source, self.at_end = source, []
-        self.output_buffer.begin()
+        self.output_buffer.begin_cell()
 
-    def end(self) -> None:
+    def end_cell(self) -> None:
         """The cell is over: do what its first line has put off."""
         for each in self.at_end:
             each()
 
-    def note(self, text: str) -> None:
+    def print_note(self, text: str) -> None:
         """Tell the reader of the feedback what was not done."""
         self.output_buffer.print("stdout", f"[{text}]\n")
 
@@ -103,7 +103,7 @@ class GradingShell(InteractiveShell):
 
     def system(self, cmd: str) -> None:
         """Shell commands are not run."""
-        self.note(f"`!{cmd.strip()[:60]}` is not run while grading")
+        self.print_note(f"`!{cmd.strip()[:60]}` is not run while grading")
 
     system_raw = system_piped = system
 
@@ -115,15 +115,15 @@ class GradingShell(InteractiveShell):
     def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> Any:
         """Run a magic that stays within Python; of any other leave a note."""
         if magic_name in _OVER_A_CELL and not (line and magic_name != "capture"):
-            self._over_the_cell(magic_name, line)
+            self._begin_cell_magic(magic_name, line)
             return None
         if magic_name in _NOT_RUN or self.find_line_magic(magic_name) is None:
             if magic_name not in _SILENT:
-                self.note(f"`%{magic_name}` is not run while grading")
+                self.print_note(f"`%{magic_name}` is not run while grading")
             return None
         return super().run_line_magic(magic_name, line, _stack_depth + 1)
 
-    def _over_the_cell(self, magic_name: str, line: str) -> None:
+    def _begin_cell_magic(self, magic_name: str, line: str) -> None:
         """Begin what a ``%%time`` or ``%%capture kept`` does to the cell, whose other lines run as any cell's do."""
         buffer, started = self.output_buffer, time.monotonic()
 
@@ -136,16 +136,16 @@ class GradingShell(InteractiveShell):
             names = [word for word in line.split() if word.isidentifier()]
             self.user_ns |= {name: CapturedIO(printed["stdout"], printed["stderr"]) for name in names}
 
-        def tell_time() -> None:
+        def print_wall_time() -> None:
             buffer.print("stdout", f"Wall time: {time.monotonic() - started:.3g} s\n")
 
         if magic_name != "prun":
-            self.at_end.append(bind_captured_output if magic_name == "capture" else tell_time)
+            self.at_end.append(bind_captured_output if magic_name == "capture" else print_wall_time)
 
     def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
         """Run a magic that stays within Python; of any other leave a note."""
         if magic_name in _NOT_RUN or self.find_cell_magic(magic_name) is None:
-            self.note(f"`%%{magic_name}` is not run while grading")
+            self.print_note(f"`%%{magic_name}` is not run while grading")
             return None
         return super().run_cell_magic(magic_name, line, cell)
 
@@ -156,7 +156,7 @@ class GradingShell(InteractiveShell):
         """Note the error that is being handled, with the cell's own lines."""
         error = sys.exc_info()[1]
         if error is not None:
-            self.output_buffer.fail(*outputs.describe_for_feedback(error))
+            self.output_buffer.add_error(*outputs.describe_error_for_feedback(error))
 
     def showsyntaxerror(self, *_: Any, **options: Any) -> None:
         """Note the error that is being handled."""
@@ -177,23 +177,27 @@ def make_shell() -> GradingShell:
         "matplotlib.figure", "Figure", lambda figure: outputs.draw_png(figure, shell.output_buffer)
     )
     shell.builtin_trap.__enter__()  # get_ipython() is there in cells and in what they define
-    outputs.take_over(shell)
-    _take_over_input(shell)
+    outputs.redirect_pyplot_show(shell)
+    _disable_input_and_debugger(shell)
     return shell
 
 
-def _take_over_input(shell: GradingShell) -> None:
+def _disable_input_and_debugger(shell: GradingShell) -> None:
     """Nobody answers a question or steps through a debugger here."""
 
     def refuse_input(prompt: object = "", *_: object) -> str:
         raise EOFError("nobody answers input() while grading")
 
-    def stop(*_: object, **__: object) -> None:
-        shell.note("breakpoint() does not stop while grading")
+    def ignore_breakpoint(*_: object, **__: object) -> None:
+        shell.print_note("breakpoint() does not stop while grading")
 
     builtins.input = refuse_input
-    sys.breakpointhook = stop
-    _stops: dict[str, Callable[..., None]] = {"set_trace": stop, "post_mortem": stop, "pm": stop}
+    sys.breakpointhook = ignore_breakpoint
+    _stops: dict[str, Callable[..., None]] = {
+        "set_trace": ignore_breakpoint,
+        "post_mortem": ignore_breakpoint,
+        "pm": ignore_breakpoint,
+    }
     import pdb
 
     for name, function in _stops.items():

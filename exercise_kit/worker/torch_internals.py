@@ -62,12 +62,12 @@ _with_gradients = torch.enable_grad
 _PYTHON, _has = torch._C.DispatchKey.Python, torch._C.DispatchKeySet.has
 
 
-def make_plain(tensor: Any) -> Any:
+def detach_to_cpu(tensor: Any) -> Any:
     """Its numbers: detached, on the CPU, contiguous, no lazy view."""
     return _contiguous(_cpu(_resolve_neg(_resolve_conj(_detach(tensor)))))
 
 
-def has_operators_of_its_own(tensor: Any) -> bool:
+def has_torch_dispatch(tensor: Any) -> bool:
     """Say whether torch hands every operator on it to its class's ``__torch_dispatch__``."""
     return _has(_keys_of(tensor), _PYTHON)
 
@@ -82,7 +82,7 @@ def is_parameter(tensor: Any) -> bool:
     return is_a(tensor, _Parameter) or (is_a(tensor, _Tensor) and read_fields(tensor).get("_is_param") is True)
 
 
-def as_plain(tensor: Any) -> Any:
+def drop_subclass(tensor: Any) -> Any:
     """The same tensor to autograd, without its subclass; to be asked of one without operators of its own."""
     with _with_gradients():  # where an answer has left them off, it would be cut from its graph
         return _as_subclass(tensor, _Tensor)
@@ -90,10 +90,10 @@ def as_plain(tensor: Any) -> Any:
 
 def make_differentiable(tensor: Any) -> Any:
     """A plain tensor that is the same one to autograd; None where nothing can be pulled back from it."""
-    return as_plain(tensor) if requires_grad(tensor) and not has_operators_of_its_own(tensor) else None
+    return drop_subclass(tensor) if requires_grad(tensor) and not has_torch_dispatch(tensor) else None
 
 
-def read_bytes(tensor: Any) -> Any:
+def view_as_bytes(tensor: Any) -> Any:
     """The numbers of a plain contiguous tensor on the CPU as an array of bytes."""
     # a tensor of one number is contiguous whatever its strides are, and view(dtype) wants a stride of 1
     return _numpy(_view(_as_strided(_detach(tensor), (numel(tensor),), (1,)), _bytes_type))
@@ -109,7 +109,7 @@ def find_address(tensor: Any) -> int:
     return _address_of(_storage_of(tensor))
 
 
-def list_held(module: Any) -> Iterator[Any]:
+def list_parameters_and_buffers(module: Any) -> Iterator[Any]:
     """The parameters and buffers of a module and of its parts, without any method of theirs."""
     left, seen = [module], set()
     while left:

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from . import module_values, torch_internals
 from .device import CPU
-from .real_types import is_a, read_fields, read_name
-from .wire import DTYPES, WireError, are_sizes
+from .real_types import is_a, read_class_name, read_fields
+from .wire import DTYPES, WireError, are_valid_sizes
 
 _DEEPEST, _MOST, _LONGEST, _LONGEST_LIST = 8, 4000, 4000, 1000
 _MOST_TENSORS = 4000  # of one frame; wire.Caps allows a few more
@@ -76,17 +76,17 @@ class Packer:
         if value is None or value is True or value is False:
             return value
         if is_a(value, Tensor):
-            return self._tensor(value)
+            return self._pack_tensor(value)
         if is_a(value, np.number, np.bool_):
             return self._pack_value(np.generic.item(value), depth)
         for kind, pack in _PLAIN.items():
             if is_a(value, kind):
                 return pack(self, value, depth)
         if is_a(value, nn.Module):
-            return self._module(value)
+            return self._pack_module(value)
         if type(value) is torch.dtype and value in DTYPES.values():
             return {"dtype": str(value).removeprefix("torch.")}
-        if (name := read_name(type(value))) in self._records:
+        if (name := read_class_name(type(value))) in self._records:
             return {
                 "record": name,
                 "fields": {key: self.pack(each, depth + 1) for key, each in read_fields(value).items()},
@@ -96,38 +96,38 @@ class Packer:
             return {"callable": len(self.callables) - 1}
         return _pack_other(value)
 
-    def _number(self, number: Any, _: int = 0) -> Any:
+    def _pack_number(self, number: Any, _: int = 0) -> Any:
         if is_a(number, int):
             whole = int.__index__(number)
             return whole if -(1 << 63) <= whole < 1 << 64 else _pack_other(number)
         real = float.__float__(number)
         return real if math.isfinite(real) else {"float": str(real)}
 
-    def _text(self, text: str, _: int) -> str:
+    def _pack_text(self, text: str, _: int) -> str:
         return str.__str__(text)[: self._longest]
 
-    def _list(self, values: list[Any], depth: int) -> Any:
+    def _pack_list(self, values: list[Any], depth: int) -> Any:
         if list.__len__(values) > _LONGEST_LIST:
             return {"other": "list", "text": str(list.__len__(values))}
         return [self.pack(each, depth + 1) for each in list.__iter__(values)]
 
-    def _tuple(self, values: tuple[Any, ...], depth: int) -> Any:
+    def _pack_tuple(self, values: tuple[Any, ...], depth: int) -> Any:
         if tuple.__len__(values) > _LONGEST_LIST:
             return {"other": "tuple", "text": str(tuple.__len__(values))}
         return {"tuple": [self.pack(each, depth + 1) for each in tuple.__iter__(values)]}
 
-    def _dict(self, values: dict[Any, Any], depth: int) -> Any:
+    def _pack_dict(self, values: dict[Any, Any], depth: int) -> Any:
         items = list(dict.items(values))
         if not all(is_a(key, str) for key, _ in items):
             return _pack_other(values)
-        return {"dict": [[self._text(key, 0), self.pack(each, depth + 1)] for key, each in items]}
+        return {"dict": [[self._pack_text(key, 0), self.pack(each, depth + 1)] for key, each in items]}
 
-    def _tensor(self, tensor: Tensor) -> Any:
+    def _pack_tensor(self, tensor: Tensor) -> Any:
         if id(tensor) in self._seen:
             return self._seen[id(tensor)][1]
         with torch_internals.Unseen(), _WithoutGradients():
             if (
-                oddity := _describe_oddity(tensor)
+                oddity := _describe_unsupported_tensor(tensor)
                 or self._describe_stray_device(tensor)
                 or self._describe_too_large(tensor)
             ):
@@ -139,7 +139,7 @@ class Packer:
                 packed["device"] = str(device)
             if torch_internals.requires_grad(tensor):
                 packed["grad"] = True
-            self.tensors.append(torch_internals.make_plain(tensor))
+            self.tensors.append(torch_internals.detach_to_cpu(tensor))
             self._bytes_left -= _count_bytes(tensor)
         self._seen[id(tensor)] = (tensor, packed)
         return packed
@@ -155,34 +155,36 @@ class Packer:
             return ""
         return f"a tensor of shape {tuple(torch_internals.shape(tensor))}, too large to be looked at"
 
-    def _module(self, module: nn.Module) -> Any:
+    def _pack_module(self, module: nn.Module) -> Any:
         parameters = module_values.list_named_parameters(module)
         settings = module_values.describe_layer(module, parameters)
-        if not settings and not module_values.can_hold(parameters):
+        if not settings and not module_values.can_hold_parameters(parameters):
             return _pack_other(module)
         strict, self._strict = self._strict, False  # a layer may be moved by whoever gets it
-        weights = {name: self._tensor(tensor) for name, tensor in parameters.items()}
+        weights = {name: self._pack_tensor(tensor) for name, tensor in parameters.items()}
         self._strict = strict
         if any("tensor" not in packed for packed in weights.values()):
             return _pack_other(module)
-        return {**settings, "weights": weights} if settings else {"model": weights, "kind": read_name(type(module))}
+        return (
+            {**settings, "weights": weights} if settings else {"model": weights, "kind": read_class_name(type(module))}
+        )
 
 
 _PLAIN: dict[type, Callable[[Packer, Any, int], Any]] = {
-    int: Packer._number,
-    float: Packer._number,
-    str: Packer._text,
-    list: Packer._list,
-    tuple: Packer._tuple,
-    dict: Packer._dict,
+    int: Packer._pack_number,
+    float: Packer._pack_number,
+    str: Packer._pack_text,
+    list: Packer._pack_list,
+    tuple: Packer._pack_tuple,
+    dict: Packer._pack_dict,
 }
 
 
-def _describe_oddity(tensor: Tensor) -> str:
+def _describe_unsupported_tensor(tensor: Tensor) -> str:
     if torch_internals.is_lazy(tensor):
         return "a tensor without a shape"
-    if torch_internals.has_operators_of_its_own(tensor):
-        return f"a {read_name(type(tensor))}"
+    if torch_internals.has_torch_dispatch(tensor):
+        return f"a {read_class_name(type(tensor))}"
     if torch_internals.is_nested(tensor):
         return "a nested tensor"
     if (layout := torch_internals.layout(tensor)) != torch.strided:
@@ -193,7 +195,7 @@ def _describe_oddity(tensor: Tensor) -> str:
     if torch_internals.ndim(tensor) > 16:
         return f"a tensor of {torch_internals.ndim(tensor)} axes"
     sizes = list(torch_internals.shape(tensor))
-    return "" if are_sizes(sizes) else f"a tensor of shape {tuple(sizes)}"
+    return "" if are_valid_sizes(sizes) else f"a tensor of shape {tuple(sizes)}"
 
 
 def _count_bytes(tensor: Tensor) -> int:
@@ -201,7 +203,7 @@ def _count_bytes(tensor: Tensor) -> int:
 
 
 def _pack_other(value: Any) -> dict[str, str]:
-    kind = read_name(type(value))
+    kind = read_class_name(type(value))
     try:
         text = str.__str__(repr(value))[:200]
     except MemoryError:
@@ -295,7 +297,7 @@ class Unpacker:
                 return unpack(self, packed)
         raise WireError("a value of no known kind")
 
-    def _tensor(self, packed: dict[str, Any]) -> Tensor:
+    def _unpack_tensor(self, packed: dict[str, Any]) -> Tensor:
         number = packed["tensor"]
         if type(number) is not int or not 0 <= number < len(self._tensors):
             raise WireError("a tensor that is not there")
@@ -312,34 +314,34 @@ class Unpacker:
         if device.type != "cpu":
             tensor = tensor.to(device)
         if self._trusting:
-            tensor = _with_strides(tensor, packed.get("strides"))
+            tensor = _copy_with_strides(tensor, packed.get("strides"))
         return tensor.requires_grad_(packed.get("grad") is True)
 
-    def _dict(self, packed: dict[str, Any]) -> dict[str, Any]:
+    def _unpack_dict(self, packed: dict[str, Any]) -> dict[str, Any]:
         return {_text(key): self._unpack_value(each) for key, each in packed["dict"]}
 
-    def _layer(self, packed: dict[str, Any]) -> nn.Module:
-        weights = {name: self._tensor(each) for name, each in packed["weights"].items()}
+    def _unpack_layer(self, packed: dict[str, Any]) -> nn.Module:
+        weights = {name: self._unpack_tensor(each) for name, each in packed["weights"].items()}
         return module_values.build_layer({name: each for name, each in packed.items() if name != "weights"}, weights)
 
-    def _model(self, packed: dict[str, Any]) -> nn.Module:
-        weights = {name: self._tensor(each) for name, each in packed["model"].items()}
+    def _unpack_model(self, packed: dict[str, Any]) -> nn.Module:
+        weights = {name: self._unpack_tensor(each) for name, each in packed["model"].items()}
         return module_values.NamedParameters(weights, _text(packed["kind"]))
 
-    def _record(self, packed: dict[str, Any]) -> Any:
+    def _unpack_record(self, packed: dict[str, Any]) -> Any:
         fields = {name: self._unpack_value(each) for name, each in packed["fields"].items()}
         return self._as_record(_text(packed["record"])[:80], fields)
 
 
 _UNPACKERS: dict[str, Callable[[Unpacker, dict[str, Any]], Any]] = {
-    "tensor": Unpacker._tensor,
+    "tensor": Unpacker._unpack_tensor,
     "tuple": lambda self, packed: tuple(self._unpack_value(each) for each in packed["tuple"]),
-    "dict": Unpacker._dict,
+    "dict": Unpacker._unpack_dict,
     "float": lambda _, packed: {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[packed["float"]],
     "dtype": lambda _, packed: DTYPES[packed["dtype"]],
-    "layer": Unpacker._layer,
-    "model": Unpacker._model,
-    "record": Unpacker._record,
+    "layer": Unpacker._unpack_layer,
+    "model": Unpacker._unpack_model,
+    "record": Unpacker._unpack_record,
     "callable": lambda self, packed: self._as_function(packed["callable"]),
     "other": lambda _, packed: Other(_text(packed["other"]), _text(packed["text"])),
 }
@@ -351,7 +353,7 @@ def _text(value: Any) -> str:
     return value
 
 
-def _with_strides(tensor: Tensor, strides: list[int] | None) -> Tensor:
+def _copy_with_strides(tensor: Tensor, strides: list[int] | None) -> Tensor:
     """A copy of ``tensor`` that lies in memory as ``strides`` tell; as it is where there are none."""
     if strides is None:
         return tensor

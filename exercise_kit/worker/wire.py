@@ -98,7 +98,9 @@ class Wire:
         self._deadline = deadline
         with torch_internals.Unseen():
             layout = [[_NAMES[torch_internals.dtype(each)], list(torch_internals.shape(each))] for each in tensors]
-            pieces = [memoryview(torch_internals.read_bytes(each)) for each in tensors if torch_internals.numel(each)]
+            pieces = [
+                memoryview(torch_internals.view_as_bytes(each)) for each in tensors if torch_internals.numel(each)
+            ]
         text = _write_json({"tensors": layout, "body": body})
         if noted:
             pieces = [memoryview(piece.tobytes()) for piece in pieces]
@@ -106,7 +108,7 @@ class Wire:
             text = f'{text[:-2]},"noted":{_write_json(noted())}}}}}'
         header, payload = text.encode(), sum(piece.nbytes for piece in pieces)
         prefix = MAGIC + len(header).to_bytes(4, "big") + payload.to_bytes(8, "big")
-        self._write([memoryview(prefix + header), *pieces])
+        self._write_bytes([memoryview(prefix + header), *pieces])
 
     def receive(self, deadline: float = math.inf) -> tuple[Any, list[Tensor]]:
         """Read one frame: its body, and its tensors as plain contiguous CPU copies.
@@ -117,35 +119,35 @@ class Wire:
             Late: it was not whole before ``deadline`` (of time.monotonic).
         """
         self._deadline = deadline
-        prefix = self._read(_PREFIX)
+        prefix = self._read_bytes(_PREFIX)
         if prefix[: len(MAGIC)] != MAGIC:
             raise WireError("a frame does not begin as one")
         size = int.from_bytes(prefix[4:8], "big")
         payload = int.from_bytes(prefix[8:16], "big")
         if size > self._caps.header_bytes or payload > self._caps.payload_bytes:
             raise WireError(f"a frame of {size} + {payload} bytes is too big")
-        body, layout = self._parse_header(self._read(size), payload)
-        data = [self._read(_count_bytes(dtype, sizes)) for dtype, sizes in layout]
+        body, layout = self._parse_header(self._read_bytes(size), payload)
+        data = [self._read_bytes(_count_bytes(dtype, sizes)) for dtype, sizes in layout]
         with torch_internals.Unseen():
             return body, [_make_tensor(*layout[place], each) for place, each in enumerate(data)]
 
-    def is_silent(self) -> bool:
+    def has_nothing_to_read(self) -> bool:
         """Say whether nothing waits to be read: neither a frame that nobody asked for nor the other's farewell."""
         return not _poll(self._descriptor, select.POLLIN, 0)
 
     def _parse_header(self, header: bytes | bytearray, payload: int) -> tuple[Any, list[tuple[torch.dtype, list[int]]]]:
         try:
-            parsed = json.loads(header.decode(), parse_constant=_refuse_constant, parse_float=_parse_finite)
+            parsed = json.loads(header.decode(), parse_constant=_refuse_json_constant, parse_float=_parse_finite)
         except (ValueError, RecursionError) as error:
             raise WireError(f"a header is no JSON: {type(error).__name__}") from None
         if not isinstance(parsed, dict) or parsed.keys() != {"tensors", "body"}:
             raise WireError("a header lacks its two parts")
-        layout = self._read_layout(parsed["tensors"])
+        layout = self._parse_tensor_layout(parsed["tensors"])
         if sum(_count_bytes(dtype, sizes) for dtype, sizes in layout) != payload:
             raise WireError("a payload is not as long as its tensors")
         return _check_value(parsed["body"], self._caps.depth), layout
 
-    def _read_layout(self, listed: Any) -> list[tuple[torch.dtype, list[int]]]:
+    def _parse_tensor_layout(self, listed: Any) -> list[tuple[torch.dtype, list[int]]]:
         if not isinstance(listed, list) or len(listed) > self._caps.tensors:
             raise WireError("a header lists no tensors, or too many")
         layout = []
@@ -153,34 +155,34 @@ class Wire:
             if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[0], str):
                 raise WireError("a tensor is not described by dtype and sizes")
             name, sizes = entry
-            if name not in DTYPES or not are_sizes(sizes):
+            if name not in DTYPES or not are_valid_sizes(sizes):
                 raise WireError("a tensor has an unknown dtype or impossible sizes")
             layout.append((DTYPES[name], sizes))
         return layout
 
-    def _read(self, size: int) -> bytearray:
+    def _read_bytes(self, size: int) -> bytearray:
         data = bytearray(size)
         view, done = memoryview(data), 0
         while done < size:
             try:
                 count = os.readv(self._descriptor, [view[done : done + (1 << 20)]])
             except BlockingIOError:
-                self._wait(select.POLLIN)
+                self._wait_until_ready(select.POLLIN)
                 continue
             except ConnectionError:
                 raise Closed from None
             if count == 0:
                 raise Closed
             done += count
-            self._go_on()
+            self._extend_deadline()
         return data
 
-    def _write(self, pieces: list[memoryview]) -> None:
+    def _write_bytes(self, pieces: list[memoryview]) -> None:
         while pieces:
             try:
                 count = os.writev(self._descriptor, pieces[:_MOST_BUFFERS_AT_ONCE])
             except BlockingIOError:
-                self._wait(select.POLLOUT)
+                self._wait_until_ready(select.POLLOUT)
                 continue
             except ConnectionError:
                 raise Closed from None
@@ -188,13 +190,13 @@ class Wire:
                 count -= pieces.pop(0).nbytes
             if pieces:
                 pieces[0] = pieces[0][count:]
-            self._go_on()
+            self._extend_deadline()
 
-    def _wait(self, event: int) -> None:
+    def _wait_until_ready(self, event: int) -> None:
         while not _poll(self._descriptor, event, None if self._blocking else self._deadline - time.monotonic()):
-            self._go_on()
+            self._extend_deadline()
 
-    def _go_on(self) -> None:
+    def _extend_deadline(self) -> None:
         if time.monotonic() > self._deadline:
             self._deadline = self.more_time()
 
@@ -218,7 +220,7 @@ def _count_bytes(dtype: torch.dtype, sizes: Sequence[int]) -> int:
     return math.prod(sizes) * dtype.itemsize
 
 
-def are_sizes(sizes: Any) -> bool:
+def are_valid_sizes(sizes: Any) -> bool:
     """Say whether these are the sizes of a tensor that can cross: a list, not too long, of numbers not too large."""
     if not isinstance(sizes, list) or len(sizes) > _MOST_DIMENSIONS:
         return False
@@ -234,7 +236,7 @@ def _make_tensor(dtype: torch.dtype, sizes: list[int], data: bytearray) -> Tenso
     return torch.frombuffer(data, dtype=dtype).reshape(sizes)
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def _refuse_json_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 

@@ -100,7 +100,7 @@ def has_refused() -> bool:
     return bool(_ever)
 
 
-def list_fresh() -> list[str]:
+def take_new_refusals() -> list[str]:
     """Return what was refused since the last call of this, whoever called it."""
     found = list(_refused)
     _refused.clear()
@@ -112,7 +112,7 @@ def _refuse_functions(module: ModuleType, wanted: re.Pattern[str]) -> None:
     for name, held in list(vars(module).items()):
         if wanted.search(name) and getattr(held, "__module__", "") == module.__name__:
             for function in _list_functions(held):
-                refuse_in(function, f"{module.__name__}.{name}")
+                replace_with_refusal(function, f"{module.__name__}.{name}")
 
 
 def _list_functions(held: Any) -> Iterator[FunctionType]:
@@ -129,7 +129,7 @@ def unwrap(held: Any) -> Iterator[FunctionType]:
         found = getattr(found, "__wrapped__", None)
 
 
-def refuse_in(function: FunctionType, name: str) -> None:
+def replace_with_refusal(function: FunctionType, name: str) -> None:
     """Exchange a function's code for one that refuses, with the old one's name and file, but no text of its own."""
     old = function.__code__
     code = _compile_refusal(old.co_freevars)

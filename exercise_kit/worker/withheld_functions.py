@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from .withheld import refuse_in, unwrap
+from .withheld import replace_with_refusal, unwrap
 
 _OWN = "own "  # how the name of a student's own function begins
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
@@ -45,36 +45,36 @@ class WithheldFunctions:
         """
         if (own, denied, allowed) != self._withheld:
             self._withheld = own, denied, allowed
-            self._give_back()
-            self._refuse_own(own)
+            self._restore_functions()
+            self._refuse_student_functions(own)
         for name in list(sys.modules.keys() - self._seen) if denied or allowed is not None else ():
             self._seen.add(name)
             module = sys.modules.get(name)
             if isinstance(module, ModuleType) and _may_refuse(module, denied, allowed):
-                self._refuse_in(module, denied, allowed or ())
+                self._refuse_module_functions(module, denied, allowed or ())
 
-    def _give_back(self) -> None:
+    def _restore_functions(self) -> None:
         self._seen.clear()
         for function, code in self._before:
             function.__code__ = code
         self._before.clear()
 
-    def _refuse_own(self, names: Sequence[str]) -> None:
+    def _refuse_student_functions(self, names: Sequence[str]) -> None:
         codes = self._codes(names) if names else []
         for function in gc.get_referrers(*codes) if codes else ():
             if type(function) is FunctionType and any(function.__code__ is each for each in codes):
-                self._refuse(function, f"{_OWN}{function.__code__.co_qualname}")
+                self._refuse_function(function, f"{_OWN}{function.__code__.co_qualname}")
 
-    def _refuse_in(self, module: ModuleType, denied: Sequence[str], allowed: Sequence[str]) -> None:
+    def _refuse_module_functions(self, module: ModuleType, denied: Sequence[str], allowed: Sequence[str]) -> None:
         beginnings = tuple(each for each in allowed if each[-1] == ".")
         for function in _list_functions(module):
             name = f"{module.__name__}.{function.__qualname__.partition('.')[0]}"
             if name.startswith(tuple(denied)) or not (name in allowed or name.startswith(beginnings)):
-                self._refuse(function, name)
+                self._refuse_function(function, name)
 
-    def _refuse(self, function: FunctionType, name: str) -> None:
+    def _refuse_function(self, function: FunctionType, name: str) -> None:
         self._before.append((function, function.__code__))
-        refuse_in(function, name)
+        replace_with_refusal(function, name)
 
 
 def _may_refuse(module: ModuleType, denied: Sequence[str], allowed: Sequence[str] | None) -> bool:

@@ -14,7 +14,7 @@ import torch
 from IPython.core.oinspect import getsource as shown_by_jupyter
 
 import vit_course
-from exercise_kit.authoring.release import list_packaged
+from exercise_kit.authoring.release import list_package_files
 from exercise_kit.engine import borrow_and_reset as lending
 from exercise_kit.engine import run
 from exercise_kit.engine.borrow_and_reset import borrow, reset
@@ -186,7 +186,7 @@ def test_the_empty_cells_hold_no_answer_and_travel_in_the_wheel():
     assert set(STUBS) == {name for name, each in course().exercises.items() if not each.file}
     assert all("raise NotImplementedError" in text and "SOLUTION" not in text for text in STUBS.values())
     root = files("vit_course").joinpath("..").resolve()
-    assert any(path.name == "stubs.json" for path in list_packaged(root))
+    assert any(path.name == "stubs.json" for path in list_package_files(root))
 
 
 def test_lessons_say_below_the_last_hint_what_can_be_borrowed():

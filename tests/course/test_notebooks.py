@@ -82,7 +82,9 @@ def test_no_line_of_an_answer_is_in_the_student_s_notebook(name):
 def test_no_long_line_of_an_answer_is_hidden_in_other_text(name):
     """A hint or a figure's metadata could hold a whole line of the answer amid other words."""
     lesson = read_lesson_source(name)
-    answers = {line.strip() for cell in lesson.of_role(Role.EXERCISE) for line in split_regions(cell.source).inside}
+    answers = {
+        line.strip() for cell in lesson.list_cells_of_role(Role.EXERCISE) for line in split_regions(cell.source).inside
+    }
     code = "\n".join(cell.source for cell in lesson.cells if cell.role is Role.CODE)
     reporting = [line for line in answers if len(line) > 30 and line not in code and not line.startswith("raise ")]
     text = "\n".join(iterate_texts(read_notebook(STUDENT_FOLDER, name)))
@@ -191,7 +193,7 @@ def test_every_exercise_is_checked_for_the_same_points_in_both_notebooks(name):
     for folder in (SOURCES, STUDENT_FOLDER):
         cells = collect_marked_cells(read_notebook(folder, name))
         wanted = {"setup"}
-        for check in lesson.of_role(Role.CHECK):
+        for check in lesson.list_cells_of_role(Role.CHECK):
             wanted |= {check.name, make_check_grade_id(check.name)}
             cell = cells[make_check_grade_id(check.name)]
             call = ast.parse(cell.source).body[-1].value
@@ -201,7 +203,7 @@ def test_every_exercise_is_checked_for_the_same_points_in_both_notebooks(name):
                 wanted.remove(check.name)  # a file is asked for, and nothing has to be written
             else:
                 assert cells[check.name].metadata.nbgrader.solution
-        for question in lesson.of_role(Role.QUESTION):
+        for question in lesson.list_cells_of_role(Role.QUESTION):
             wanted.add(question.name)
             assert cells[question.name].metadata.nbgrader.points == question.points
         assert set(cells) == wanted
@@ -210,9 +212,11 @@ def test_every_exercise_is_checked_for_the_same_points_in_both_notebooks(name):
 @every_lesson
 def test_a_lesson_s_exercises_are_the_ones_that_check_knows(name):
     known = {exercise.name for exercise in EXERCISES.values() if exercise.lesson == name}
-    assert {cell.name for cell in read_lesson_source(name).of_role(Role.CHECK)} == known
+    assert {cell.name for cell in read_lesson_source(name).list_cells_of_role(Role.CHECK)} == known
     written = {each for each in known if not EXERCISES[each].file}
-    assert {cell.name for cell in read_lesson_source(name).of_role(Role.EXERCISE)} - (known - written) == written
+    assert {cell.name for cell in read_lesson_source(name).list_cells_of_role(Role.EXERCISE)} - (
+        known - written
+    ) == written
 
 
 @every_lesson
@@ -233,7 +237,7 @@ def test_a_passed_check_offers_to_keep_where_the_lesson_does(name):
 def test_every_exercise_has_three_folded_hints_before_its_check(name):
     cells = read_lesson_source(name).cells
     places = {(cell.role, cell.name): number for number, cell in enumerate(cells)}
-    for cell in read_lesson_source(name).of_role(Role.EXERCISE):
+    for cell in read_lesson_source(name).list_cells_of_role(Role.EXERCISE):
         between = cells[places[Role.EXERCISE, cell.name] : places[Role.CHECK, cell.name]]
         hints = [number for each in between for number in re.findall(r"<summary>Hint (\d)", each.source)]
         assert hints == ["1", "2", "3"], cell.name

@@ -78,8 +78,8 @@ def test_run_all_with_nothing_written_fails_in_no_cell_and_earns_nothing(lesson,
     ran = run_notebook(list_code_cells(lesson))
     assert ran["failed"] == []
     source = read_lesson(ROOT, ROOT / "solutions" / f"{lesson}.py")
-    assert ran["scores"] == [0.0 for check in source.of_role(Role.CHECK)]
-    unwritten = [each.name for each in source.of_role(Role.EXERCISE) if not each.name.startswith("fix_")]
+    assert ran["scores"] == [0.0 for check in source.list_cells_of_role(Role.CHECK)]
+    unwritten = [each.name for each in source.list_cells_of_role(Role.EXERCISE) if not each.name.startswith("fix_")]
     assert [name for name in unwritten if name not in ran["shown"]] == []
 
 

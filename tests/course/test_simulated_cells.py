@@ -91,7 +91,7 @@ def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, ans
     for wrong in [] if EXERCISES[exercise].file else choose_mistakes(EXERCISES[exercise]):
         answer = answer_pool.answer_with_mistake(wrong)
         if answer is None:
-            assert (exercise, wrong.name) in NO_CELL, answer_pool.left_out()[wrong.name]
+            assert (exercise, wrong.name) in NO_CELL, answer_pool.explain_left_out()[wrong.name]
             continue
         expect_the_same(exercise, answer.source, wrong.objects)
         assert "exercise_kit.engine" not in answer.source
@@ -103,7 +103,7 @@ def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, ans
 def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, answer_pool):
     pairs = [] if EXERCISES[exercise].file else list(list_pairs(EXERCISES[exercise]))
     for pair in random.Random(exercise).sample(pairs, min(PAIRS, len(pairs))):
-        made = answer_pool.cell(pair)
+        made = answer_pool.write_mistake_cell(pair)
         if (exercise, pair.first.name) not in NO_CELL and (exercise, pair.second.name) not in NO_CELL:
             expect_the_same(exercise, made, pair.objects)
 
@@ -113,7 +113,7 @@ def test_two_mistakes_in_a_cell_do_what_the_librarys_own_do(exercise, answer_poo
 def test_right_answers_in_cells_are_right(exercise, answer_pool):
     """The model answer in other words, and a variant, each with its own copy of what it takes from other cells."""
     for answer in answer_pool.right[1:3]:
-        source = answer_pool.alone(answer).source
+        source = answer_pool.make_self_contained(answer).source
         outcomes = run_hidden_checks(exercise, run_cell(exercise, IMPORTS + source), KEYS[0])
         assert all(each.result.verdict == "pass" for each in outcomes), f"{source}\n{summarize_outcomes(outcomes)}"
         assert ".variants" not in source

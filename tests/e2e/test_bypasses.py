@@ -46,7 +46,7 @@ def lessons() -> Lessons:
 def submission(tmp_path: Path, lessons: Lessons) -> Read:
     def make_submission(case: Attack) -> Submission:
         (found,) = find([hand_in(tmp_path, "student", case)], lessons.names)
-        return read(found, lessons).only([case.exercise])
+        return read(found, lessons).keep_exercises([case.exercise])
 
     return make_submission
 

@@ -144,7 +144,7 @@ def _iterate_answers() -> Iterator[tuple[str, tuple[str, str]]]:
             if pool.exercise.file:
                 continue
             wrong = next(filter(None, map(pool.answer_with_mistake, pool.misconceptions)))
-            yield name, tuple(pool.alone(each).source or "" for each in (pool.right[-1], wrong))
+            yield name, tuple(pool.make_self_contained(each).source or "" for each in (pool.right[-1], wrong))
 
 
 def _remove_solution_marks(source: str) -> str:

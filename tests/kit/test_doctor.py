@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from exercise_kit.cli import doctor as module
-from exercise_kit.cli.doctor import Finding, doctor, grading_on, inspect_machine
+from exercise_kit.cli.doctor import Finding, check_grading_on, doctor, inspect_machine
 from exercise_kit.worker.capabilities import SandboxCapabilities
 from tests.machine import CAPABILITIES
 from tests.outline import POINTS
@@ -28,8 +28,8 @@ GRADED = Finding("Grading one answer", "fine", "2 of 2 points")
 @pytest.fixture(autouse=True)
 def skip_grading(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """No answer is graded, which takes seconds, but where a test is about that."""
-    if "grading_on" not in request.function.__code__.co_names:
-        monkeypatch.setattr(module, "grading_on", lambda device: GRADED)
+    if "check_grading_on" not in request.function.__code__.co_names:
+        monkeypatch.setattr(module, "check_grading_on", lambda device: GRADED)
 
 
 @pytest.fixture
@@ -102,18 +102,18 @@ def test_little_memory_and_a_full_disk_are_weaker(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.skipif(not CAPABILITIES.is_sufficient, reason="grades in the sandbox, which needs Linux's protections")
 def test_grading_on_a_device_is_shown_by_a_model_answer() -> None:
     """On the CPU, for want of a GPU; and on a GPU that torch does not see it is said what is wrong."""
-    found, points = grading_on("cpu"), sum(POINTS["00_start"].values())
+    found, points = check_grading_on("cpu"), sum(POINTS["00_start"].values())
     assert (found.verdict, found.advice) == ("fine", "")
     assert re.fullmatch(rf"{points:g} of {points:g} points for 00_start.ipynb, in [0-9.]+ s", found.seen)
 
 
 def test_where_no_gpu_is_seen_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    found = grading_on("cuda")
+    found = check_grading_on("cuda")
     assert found.verdict == "missing"
     assert "sees no NVIDIA GPU" in found.seen
     assert "--device cpu" in found.advice
-    assert grading_on("cuda", tmp_path).verdict == "weaker"  # no clone, so no model answer
+    assert check_grading_on("cuda", tmp_path).verdict == "weaker"  # no clone, so no model answer
 
 
 @pytest.mark.skipif(not CAPABILITIES.is_sufficient, reason="grades in the sandbox, which needs Linux's protections")
@@ -122,7 +122,7 @@ def test_one_answer_is_graded_whatever_files_are_hidden_from_others(umask: int) 
     """As root a worker is another user, and every folder on its way has to be open to it."""
     before = os.umask(umask)
     try:
-        found = grading_on("cpu")
+        found = check_grading_on("cpu")
     finally:
         os.umask(before)
     assert found.verdict == "fine", found
@@ -131,7 +131,7 @@ def test_one_answer_is_graded_whatever_files_are_hidden_from_others(umask: int) 
 def test_where_one_answer_cannot_be_graded_it_exits_1(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "probe_capabilities", lambda: ALL_PROTECTIONS)
     broken = Finding("Grading one answer", "missing", "a worker did not start", "Mend it")
-    monkeypatch.setattr(module, "grading_on", lambda device: broken)
+    monkeypatch.setattr(module, "check_grading_on", lambda device: broken)
     code, text = run_doctor(tmp_path)
     assert code == 1
     assert "a worker did not start" in text
@@ -142,5 +142,5 @@ def test_a_gpu_is_tried_where_there_is_one(monkeypatch: pytest.MonkeyPatch, tmp_
     tried = Finding("Grading on the GPU", "fine", "2 of 2 points")
     monkeypatch.setattr(module, "probe_capabilities", lambda: ALL_PROTECTIONS)
     monkeypatch.setattr(module, "_has_cuda", lambda: True)
-    monkeypatch.setattr(module, "grading_on", lambda device: tried if device == "cuda" else GRADED)
+    monkeypatch.setattr(module, "check_grading_on", lambda device: tried if device == "cuda" else GRADED)
     assert tried in inspect_machine(tmp_path)[0]

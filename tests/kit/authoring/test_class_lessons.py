@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.authoring.class_lessons import build_class, class_root, read_settings, read_sources
+from exercise_kit.authoring.class_lessons import build_class, build_class_root, read_settings, read_sources
 from exercise_kit.authoring.lesson import AuthoringError
 from exercise_kit.authoring.new_exercise import NewExerciseError, new_exercise
-from exercise_kit.authoring.proof import prove
+from exercise_kit.authoring.proof import prove_class_exercises
 from exercise_kit.engine.class_exercises import use_class
 from exercise_kit.engine.course import course
 from exercise_kit.engine.own_exercise import own_exercise, pack_answer
@@ -88,7 +88,7 @@ def test_a_lesson_that_is_left_out_is_nowhere_to_be_released_and_comes_back(clas
     assert build_class(class_folder, ROOT).removed == tuple(path.relative_to(class_folder) for path in (ours, own))
     assert list((class_folder / "source").iterdir()) == []
     assert not build_class(class_folder, ROOT).removed
-    with class_root(class_folder, ROOT) as merged:
+    with build_class_root(class_folder, ROOT) as merged:
         assert not list(merged.rglob("10_modern.*"))
     read_sources_with_settings(class_folder, "")
     build_class(class_folder, ROOT)
@@ -158,7 +158,7 @@ def test_checks_without_points_and_an_exercise_of_ours(class_folder):
     checks = class_folder / "exercises" / "count_tokens.py"
     checks.write_text(re.sub(r"check\(points=\d\)", "check", checks.read_text()))
     use_class(class_folder)
-    assert prove(class_folder / "hidden").problems == (
+    assert prove_class_exercises(class_folder / "hidden").problems == (
         "exercises/count_tokens.py: none of its checks has points; give a claim some: @count_tokens.check(points=1)",
     )
     shutil.copy(class_folder / "exercises" / "count_tokens.py", class_folder / "exercises" / "patchify.py")
@@ -182,7 +182,7 @@ def test_what_somebody_has_changed_in_a_notebook_is_not_lost(class_folder):
 
 
 def test_students_and_makers_of_classes_find_all_lessons_in_its_root(class_folder):
-    with class_root(class_folder, ROOT) as merged:
+    with build_class_root(class_folder, ROOT) as merged:
         names = {path.name for path in (merged / "notebooks").glob("*.ipynb")}
         assert names == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")} | {f"{LESSON}.ipynb"}
         assert "BEGIN SOLUTION" not in (merged / "notebooks" / f"{LESSON}.ipynb").read_text()
@@ -203,7 +203,7 @@ def test_a_release_has_an_exercise_without_known_mistakes_and_none_of_its_answer
 
 
 def test_the_skeleton_is_proven(class_folder):
-    proof = prove(class_folder / "hidden")
+    proof = prove_class_exercises(class_folder / "hidden")
     assert proof.problems == ()
     hidden = "hidden test_every_patch_is_one_token"
     assert proof.caught == {
@@ -237,7 +237,7 @@ def test_of_a_check_that_breaks_the_first_cause_alone_is_reported(class_folder, 
     path.write_text(text.replace(old, "nowhere(", 1))
     line = path.read_text()[: path.read_text().index("nowhere")].count("\n") + 1
     use_class(class_folder)
-    (found,) = prove(class_folder / "hidden").problems
+    (found,) = prove_class_exercises(class_folder / "hidden").problems
     assert found.startswith(f"{file}:{line}: NameError: name 'nowhere' is not defined; ")
     assert found.endswith(f"{message} breaks off with the lesson's own answer")
 
@@ -245,7 +245,9 @@ def test_of_a_check_that_breaks_the_first_cause_alone_is_reported(class_folder, 
 def test_an_error_in_a_hidden_file_of_the_course_is_reported_too(class_folder):
     (class_folder / "hidden" / "test_patchify.py").write_text("def test_it(student)\n")
     use_class(class_folder)
-    assert prove(class_folder / "hidden").problems == ("hidden/test_patchify.py:1: SyntaxError: expected ':'",)
+    assert prove_class_exercises(class_folder / "hidden").problems == (
+        "hidden/test_patchify.py:1: SyntaxError: expected ':'",
+    )
 
 
 @pytest.mark.parametrize(
@@ -263,7 +265,7 @@ def test_an_error_in_a_hidden_file_of_the_course_is_reported_too(class_folder):
 def test_a_mistake_that_is_not_caught_or_named_is_a_sentence(class_folder, text, message):
     add_mistake(class_folder, "a mistake", f"return {text}")
     use_class(class_folder)
-    found = "\n".join(prove(class_folder / "hidden").problems)
+    found = "\n".join(prove_class_exercises(class_folder / "hidden").problems)
     assert message in found
     assert "'a mistake'" in found
 
@@ -272,7 +274,7 @@ def test_a_lesson_without_the_answer_is_a_sentence(class_folder):
     lesson = class_folder / "lessons" / f"{LESSON}.py"
     lesson.write_text(lesson.read_text().replace("def count_tokens(", "def counted("))
     use_class(class_folder)
-    (found,) = prove(class_folder / "hidden").problems
+    (found,) = prove_class_exercises(class_folder / "hidden").problems
     assert found.endswith(f"lessons/{LESSON}.py defines no count_tokens, which is the answer to an exercise")
 
 
@@ -284,7 +286,7 @@ def test_two_mistakes_of_one_name_and_an_answer_that_is_refused_are_sentences(cl
     lesson = class_folder / "lessons" / f"{LESSON}.py"
     lesson.write_text(lesson.read_text().replace("return (height // patch_size)", "return 1 + (height // patch_size)"))
     use_class(class_folder)
-    found = "\n".join(prove(class_folder / "hidden").problems)
+    found = "\n".join(prove_class_exercises(class_folder / "hidden").problems)
     assert "2 known mistakes are called 'square image'" in found
     assert f"the check every_patch_is_one_token refuses the answer of lessons/{LESSON}.py" in found
 

@@ -34,7 +34,7 @@ def test_a_question_reads_alike_however_it_is_commented(repository, good_lesson_
     text = good_lesson_text.replace('# %% question="why-two" points=1.5', header)
     for word in ("BEGIN", "END"):
         text = text.replace(f"# ### {word} SOLUTION", marker.format(word))
-    question = read_lesson_text(repository, text).of_role(Role.QUESTION)[0]
+    question = read_lesson_text(repository, text).list_cells_of_role(Role.QUESTION)[0]
     assert question.source == (
         "Why two?\n\n### BEGIN SOLUTION\nA pair has two.\n\n**Rubric.** 1.5 points for the pair.\n### END SOLUTION"
     )

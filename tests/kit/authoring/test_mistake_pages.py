@@ -9,11 +9,11 @@ import pytest
 from exercise_kit.authoring import mistake_pages
 from exercise_kit.authoring.mistake_pages import (
     PagesError,
+    add_new_pages,
     escape_markdown,
     list_redirects,
     make_anchor,
     render_pages,
-    with_new,
 )
 from exercise_kit.engine import run
 from exercise_kit.engine.course import course
@@ -46,13 +46,13 @@ def test_a_page_that_would_be_lost_is_named_with_what_to_write(published: str, s
 
 def test_new_pages_join_the_list_and_none_leaves_it() -> None:
     before = f"# on top\npatchify/columns -> {COLUMN}\n"
-    after = with_new(before)
+    after = add_new_pages(before)
     lines = after.splitlines()
     assert lines[0] == "# on top"
     assert f"patchify/columns -> {COLUMN}" in lines
     assert COLUMN in lines
     assert lines[1:] == sorted(set(lines[1:]))
-    assert with_new(after) == after
+    assert add_new_pages(after) == after
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from exercise_kit.authoring.build import build
 from exercise_kit.authoring.lesson import read_lesson
 from exercise_kit.authoring.lint import find_problems
-from exercise_kit.authoring.predictions import without_guesses
+from exercise_kit.authoring.predictions import remove_guesses
 from exercise_kit.engine.course_named import read_package_name
 
 PREDICT = 'predict("sum", 6)  # a whole number\n'
@@ -38,14 +38,14 @@ def read_lesson_with_prediction(repository, good, predicted=PREDICT, revealed=RE
 def test_a_guess_becomes_three_dots_and_the_rest_of_the_cell_stays(guess, options):
     cell = "é = 1; {}  # ä (a, b)\nother = predict_with_attention(1, 2)\n{}"
     two = [f'predict("a", {each}{options})' for each in (guess, "...")]
-    assert without_guesses(cell.format(two[0], two[0])) == cell.format(two[1], two[1])
+    assert remove_guesses(cell.format(two[0], two[0])) == cell.format(two[1], two[1])
 
 
 @pytest.mark.parametrize(
     "source", ["predict(", "%predict('a', 1)", 'predict("a")', "# predict('a', 1)", "x.predict(1, 2)"]
 )
 def test_what_is_no_prediction_stays(source):
-    assert without_guesses(source) == source
+    assert remove_guesses(source) == source
 
 
 def test_students_get_no_guess_and_solutions_keep_it(repository, good_lesson_text):

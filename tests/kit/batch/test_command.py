@@ -15,7 +15,7 @@ from exercise_kit.cli.grade import (
     GradeUsageError,
     _flag_same_files,
     _is_settled,
-    _publish,
+    _make_published_json,
     _write_json,
     grade,
 )
@@ -31,7 +31,9 @@ PASSED = CheckResult("test_c", "The dtype is kept.", Verdict.PASS)
 def test_exactly_the_published_keys():
     problem = {"problem": "the cell of patchify is empty", "reason": Reason.EMPTY_CELL, "kind": "its cell is empty"}
     exercise = ExerciseResult("patchify", 0.0, 8.0, None, (FAILED, NAMED, PASSED), **problem)
-    published = _publish([Result("a.ipynb", "ada", "01_patchify", "graded", seconds=0.123456, exercises=(exercise,))])
+    published = _make_published_json(
+        [Result("a.ipynb", "ada", "01_patchify", "graded", seconds=0.123456, exercises=(exercise,))]
+    )
     json.dumps(published)
     assert published["version"] == 1
     (entry,) = published["submissions"]

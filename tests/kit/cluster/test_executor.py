@@ -217,7 +217,7 @@ def test_a_request_tells_neither_the_secret_nor_whose_it_is(task):
     content = json.loads(request)
     received = cluster_worker._read_submission(content["submission"])
     assert replace(received, path="ada/a.ipynb", student="ada", assignment="01_patchify") == make_submission()
-    assert bytes.fromhex(content["key"]) == make_submission().key(SECRET)
+    assert bytes.fromhex(content["key"]) == make_submission().derive_key(SECRET)
 
 
 def test_checks_are_found_in_the_clone_where_the_grader_s_folder_is_not_seen(task, tmp_path):

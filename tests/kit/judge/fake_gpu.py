@@ -69,9 +69,9 @@ def _install_fake_gpu():
     )
     # tensors of a class of their own are refused at the border, and have no address; those of a real GPU are plain
     torch.__future__.set_overwrite_module_params_on_conversion(True)
-    address, own = torch_internals.find_address, torch_internals.has_operators_of_its_own
-    torch_internals.has_operators_of_its_own = lambda tensor: own(_unwrap_tensor(tensor))
-    torch_internals.as_plain = lambda tensor: tensor
+    address, own = torch_internals.find_address, torch_internals.has_torch_dispatch
+    torch_internals.has_torch_dispatch = lambda tensor: own(_unwrap_tensor(tensor))
+    torch_internals.drop_subclass = lambda tensor: tensor
     torch_internals.find_address = lambda tensor: address(_unwrap_tensor(tensor))
     # a real GPU's operators are not Python's: they work where Python's are not asked
     torch_internals.Unseen = torch._C.DisableTorchFunction

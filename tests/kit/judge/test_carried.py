@@ -121,7 +121,7 @@ def test_two_answers_that_each_undo_the_other_are_both_wrong(grade_solved_lesson
 
 def test_a_part_is_lent_without_what_the_rule_names(work):
     hunted = "class FixedBlock(EncoderBlock):\n    def forward(self, x):\n        return self.mlp(x)\n"
-    (answer,) = work("04_block", solved=True).answer(fix_block=hunted).read().only(["fix_block"]).exercises
+    (answer,) = work("04_block", solved=True).answer(fix_block=hunted).read().keep_exercises(["fix_block"]).exercises
     (block,) = [each for each in answer.parts if each.exercise == "EncoderBlock"]
     methods = [each.name for each in ast.walk(ast.parse(block.source)) if isinstance(each, ast.FunctionDef)]
     assert "__init__" in methods
@@ -134,7 +134,13 @@ def test_parts_are_read_off_the_answer(work, lessons):
     assert parts["MultiHeadSelfAttention"] == ["scaled_dot_product_attention", "split_heads"]
     assert parts["split_heads"] == parts["is_attention"] == []
     compared = "def is_attention(attend):\n    return attend is scaled_dot_product_attention\n"
-    (named,) = work("03_attention", solved=True).answer(is_attention=compared).read().only(["is_attention"]).exercises
+    (named,) = (
+        work("03_attention", solved=True)
+        .answer(is_attention=compared)
+        .read()
+        .keep_exercises(["is_attention"])
+        .exercises
+    )
     assert named.parts == (), "its rule names that"
     released = read(FoundFile(work("03_attention").write()), lessons)
     assert not any(each.parts for each in released.exercises)

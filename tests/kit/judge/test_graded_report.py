@@ -21,9 +21,9 @@ from exercise_kit.engine.verdict import Cause, CheckResult, Part, Report, Verdic
 from exercise_kit.exports import classroom50, gradescope
 from exercise_kit.judge.graded_report import make_graded_report
 from exercise_kit.judge.result import ExerciseResult, Result
-from exercise_kit.nbgrader.nbgrader_judge import as_output
+from exercise_kit.nbgrader.nbgrader_judge import make_check_output
 from exercise_kit.reasons import Reason
-from exercise_kit.report.terminal import sheet
+from exercise_kit.report.terminal import render_submission
 
 CLAIM, OTHER, HOLDS = "Tokens follow the image.", "Patches come back.", "Bad sizes raise."
 VERDICTS = {CLAIM: Verdict.FAIL, OTHER: Verdict.UNDECIDED, HOLDS: Verdict.PASS}
@@ -44,7 +44,7 @@ def make_result() -> Result:
 
 def print_on_sheet() -> str:
     console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(sheet(make_result()))
+    console.print(render_submission(make_result()))
     return console.export_text()
 
 
@@ -61,7 +61,7 @@ def write_for_classroom50() -> str:
         pytest.param(lambda: render_text(Report("patchify", CHECKS)), id="check"),
         pytest.param(lambda: render_html(Report("patchify", CHECKS)), id="notebook"),
         pytest.param(print_on_sheet, id="grade"),
-        pytest.param(lambda: str(as_output(make_exercise_result(), 4.0)["data"]["text/html"]), id="nbgrader"),
+        pytest.param(lambda: str(make_check_output(make_exercise_result(), 4.0)["data"]["text/html"]), id="nbgrader"),
         pytest.param(lambda: str(json.loads(gradescope.write([make_result()]))["tests"][0]["output"]), id="gradescope"),
         pytest.param(write_for_classroom50, id="classroom50"),
     ],

@@ -34,9 +34,9 @@ BEFORE = {
     ],
 )
 def test_points_by_hand_are_looked_at_again_only_for_other_work(cell, changed, automatic, submission, listed) -> None:
-    assert Earlier(**(BEFORE | changed)).is_listed(cell, automatic, submission) == listed
+    assert Earlier(**(BEFORE | changed)).needs_manual_grading(cell, automatic, submission) == listed
 
 
 @pytest.mark.parametrize("cell", [ANSWER, CHECK])
 def test_without_an_earlier_page_they_always_are(cell) -> None:
-    assert Earlier().is_listed(cell, None, "first")
+    assert Earlier().needs_manual_grading(cell, None, "first")

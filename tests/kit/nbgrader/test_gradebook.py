@@ -25,9 +25,9 @@ from exercise_kit.nbgrader.fault_messages import install_faults
 from exercise_kit.nbgrader.gradebook import (
     Fault,
     GradebookError,
-    find_file,
+    find_gradebook_file,
     make_engine,
-    read_address,
+    read_gradebook_address,
     refuse_new_gradebook,
 )
 
@@ -74,17 +74,17 @@ def find_fault(address: str, statement: str = INSERT, first: Callable[[Connectio
     ],
 )  # fmt: skip
 def test_the_address_is_the_configuration_s(tmp_path: Path, lines: list[str], address: str) -> None:
-    assert read_address(write_config(tmp_path, *lines)) == address.format(folder=tmp_path)
-    assert (find_file(address) is None) == (address == SERVER)
+    assert read_gradebook_address(write_config(tmp_path, *lines)) == address.format(folder=tmp_path)
+    assert (find_gradebook_file(address) is None) == (address == SERVER)
 
 
 def test_a_configuration_is_read_and_not_run(tmp_path: Path) -> None:
     write_config(tmp_path, f"open('{tmp_path}/ran', 'w')", 'import os; c.CourseDirectory.db_url = os.environ["BOOK"]')
     with pytest.raises(GradebookError, match="computes, and this command runs no configuration"):
-        read_address(tmp_path)
+        read_gradebook_address(tmp_path)
     write_config(tmp_path, "if True")
     with pytest.raises(GradebookError, match="no address that can be read"):
-        read_address(tmp_path)
+        read_gradebook_address(tmp_path)
     assert not (tmp_path / "ran").exists()
 
 

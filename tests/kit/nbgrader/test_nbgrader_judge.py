@@ -39,7 +39,7 @@ def test_the_mistake_in_the_feedback_leads_to_its_page_and_what_the_student_wrot
         pytest.param(
             "from exercise_kit.nbgrader import autograde, submission_exporter as exporter; "
             "lessons = exporter.Lessons(None); file = lessons.clone / 'solutions' / '01_patchify.ipynb'; "
-            "assert len(exporter.with_marks(exporter.FoundFile(file), lessons).cells) > 50",
+            "assert len(exporter.build_marked_notebook(exporter.FoundFile(file), lessons).cells) > 50",
             id="autograde",
         ),
     ],

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from exercise_kit.nbgrader.cleaning import PLACE
-from exercise_kit.nbgrader.submission_exporter import NOWHERE, with_marks
+from exercise_kit.nbgrader.submission_exporter import NOWHERE, build_marked_notebook
 from exercise_kit.submission.find import FoundFile
 
 LESSON = "01_patchify"
@@ -18,7 +18,7 @@ def list_grade_ids_of_work(work):
 
 
 def mark_cells(work):
-    return with_marks(FoundFile(work.write(), "ada", LESSON), work.lessons)
+    return build_marked_notebook(FoundFile(work.write(), "ada", LESSON), work.lessons)
 
 
 def list_grade_ids(notebook):
@@ -81,7 +81,7 @@ def is_answer(cell):
 def test_of_what_cannot_be_read_there_is_no_cell(work, content):
     path = work().write()
     path.write_bytes(content)
-    assert with_marks(FoundFile(path, "ada", LESSON), work().lessons).cells == []
+    assert build_marked_notebook(FoundFile(path, "ada", LESSON), work().lessons).cells == []
 
 
 def test_a_forged_mark_is_not_taken_over(work):

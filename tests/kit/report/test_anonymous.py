@@ -14,7 +14,7 @@ def anonymizer():
 
 
 def anonymize(anonymizer, body, objects=("patchify",)):
-    return anonymizer.code(f"def patchify(images, patch_size):\n{body}", objects)
+    return anonymizer.anonymize_code(f"def patchify(images, patch_size):\n{body}", objects)
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,16 @@ def test_a_body_that_vanishes_is_a_body(anonymizer):
 
 def test_only_what_the_answer_needs_is_shown(anonymizer):
     source = "import torch\nquist = 3\nother = 4\ndef helper():\n    return quist\nprint(other)\n"
-    code = anonymizer.code(source + "def patchify(images, patch_size):\n    return helper()", ("patchify",))
+    code = anonymizer.anonymize_code(source + "def patchify(images, patch_size):\n    return helper()", ("patchify",))
     assert code.splitlines()[0] == "name1 = 3"
     assert "other" not in code
 
 
 def test_long_code_keeps_the_answer_and_outlines_its_helpers(anonymizer):
     helper = "def helper(x):\n" + "    x = x + 1\n" * MOST_LINES + "    return x\n"
-    code = anonymizer.code(helper + "def patchify(images, patch_size):\n    return helper(images)", ("patchify",))
+    code = anonymizer.anonymize_code(
+        helper + "def patchify(images, patch_size):\n    return helper(images)", ("patchify",)
+    )
     assert code == "def helper(x):\n    …\n\ndef patchify(images, patch_size):\n    return helper(images)"
     body = "".join(f"    x = {number}\n" for number in range(48))
     lines = anonymize(anonymizer, body).splitlines()
@@ -71,7 +73,7 @@ def test_long_code_keeps_the_answer_and_outlines_its_helpers(anonymizer):
 @pytest.mark.parametrize("source", ["def (", "x = 1", "\0", "(" * 5000])
 def test_what_cannot_be_shown(anonymizer, source):
     with pytest.raises(Unshowable):
-        anonymizer.code(source, ("patchify",))
+        anonymizer.anonymize_code(source, ("patchify",))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +87,7 @@ def test_what_cannot_be_shown(anonymizer, source):
     ],
 )
 def test_a_message(anonymizer, text, kept):
-    assert anonymizer.text(text) == kept
+    assert anonymizer.anonymize_text(text) == kept
 
 
 def test_words_of_what_the_class_read_tell_nothing():

@@ -3,9 +3,9 @@
 import pytest
 
 from exercise_kit.report.answers import GradedAnswer
-from exercise_kit.report.collect import gather
+from exercise_kit.report.collect import collect_class_work
 from exercise_kit.report.examples import Anonymizer, Examples
-from exercise_kit.report.excerpt import MARK, MOST_LINES, canonicalize, shorten
+from exercise_kit.report.excerpt import MARK, MOST_LINES, canonicalize_line, shorten_lines
 from tests.kit.report.conftest import make_exercise_result, make_failed_check
 
 LONG = [f"    x{number} = {number}" for number in range(2 * MOST_LINES)]
@@ -13,7 +13,7 @@ LONG = [f"    x{number} = {number}" for number in range(2 * MOST_LINES)]
 
 def test_short_code_is_shown_whole():
     lines = ["def f(x):", "    return x"]
-    assert shorten(lines, {"return x"}) == lines
+    assert shorten_lines(lines, {"return x"}) == lines
 
 
 def test_long_code_keeps_what_differs_and_where_it_stands():
@@ -24,19 +24,19 @@ def test_long_code_keeps_what_differs_and_where_it_stands():
         "        return x.transpose(1, 2)",
         "# end",
     ]
-    common = {canonicalize(line) for line in lines} - {"return x.transpose(1, 2)"}
-    shown = shorten(lines, common)
+    common = {canonicalize_line(line) for line in lines} - {"return x.transpose(1, 2)"}
+    shown = shorten_lines(lines, common)
     assert shown[:3] == ["class A:", "    def f(self):", f"        {MARK}"]
     assert "        return x.transpose(1, 2)" in shown
     assert len(shown) <= MOST_LINES
 
 
 def test_names_that_were_taken_out_are_alike():
-    assert canonicalize("    name3 = name1(x)") == canonicalize("name4 = name2(x)")
+    assert canonicalize_line("    name3 = name1(x)") == canonicalize_line("name4 = name2(x)")
 
 
 def test_where_all_differs_the_end_is_cut_and_counted():
-    shown = shorten(LONG, ())
+    shown = shorten_lines(LONG, ())
     assert (len(shown), shown[-1]) == (MOST_LINES + 1, f"# {MARK} and {len(LONG) - MOST_LINES} lines more")
 
 
@@ -48,15 +48,15 @@ def test_the_helper_with_the_mistake_is_shown_and_the_others_are_outlined():
     right, wrong = write_helper("tokens", "x"), write_helper("patches", "x.transpose(1, 2)")
     answer = "def patchify(images, patch_size):\n    return patches(tokens(images))"
     anonymizer = Anonymizer([])
-    others = anonymizer.lines(right + write_helper("patches", "x") + answer, ("patchify",))
-    code = anonymizer.code(right + wrong + answer, ("patchify",), others)
+    others = anonymizer.list_canonical_lines(right + write_helper("patches", "x") + answer, ("patchify",))
+    code = anonymizer.anonymize_code(right + wrong + answer, ("patchify",), others)
     assert "return x.transpose(1, 2)" in code
     assert f"def tokens(x):\n    {MARK}" in code
 
 
 def test_where_nothing_is_known_the_farthest_helper_goes_first():
     near, far = write_helper("tokens", "patches(x)"), write_helper("patches", "x")
-    code = Anonymizer([]).code(far + near + "def patchify(x, p):\n    return tokens(x)", ("patchify",))
+    code = Anonymizer([]).anonymize_code(far + near + "def patchify(x, p):\n    return tokens(x)", ("patchify",))
     assert f"def patches(x):\n    {MARK}" in code
     assert "return patches(x)" in code
 
@@ -76,7 +76,7 @@ def test_a_whole_answer_is_the_example_and_none_of_which_only_a_mark_is_left(cla
     wrong = make_exercise_result("patchify", make_failed_check(misconception="column order"), score=4.0)
     for student, source in answers.items():
         class_folder.keep(class_folder.hand_in(student, patchify=source), *([wrong] if student != "right" else []))
-    work = gather(class_folder.folder)
+    work = collect_class_work(class_folder.folder)
     mistaken = [
         GradedAnswer(each, result)
         for each in work.handed_in

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from exercise_kit.reasons import Reason
-from exercise_kit.report.collect import gather
+from exercise_kit.report.collect import collect_class_work
 from exercise_kit.report.manual_grading import ManualGrading, Question
 from exercise_kit.report.page import render_lecture_page, render_private_page
 from exercise_kit.report.plots import count_tenths
@@ -21,7 +21,9 @@ NAMES = ["Zoë Quist", "محمد علي", "张伟", "🦊fox", HOSTILE, "\u202ee
 
 
 def render_page(class_folder, **options):
-    return render_lecture_page(count_class(gather(class_folder.folder)), "vision", options.get("today", TODAY))
+    return render_lecture_page(
+        count_class(collect_class_work(class_folder.folder)), "vision", options.get("today", TODAY)
+    )
 
 
 @pytest.fixture
@@ -108,7 +110,7 @@ def test_a_page_says_what_there_is(class_with_everything):
 
 
 def test_the_private_page_names_everybody(class_with_everything):
-    text = render_private_page(count_class(gather(class_with_everything.folder)), "vision", TODAY)
+    text = render_private_page(count_class(collect_class_work(class_with_everything.folder)), "vision", TODAY)
     outline = Page(text)
     assert "script" not in outline.tags
     who, remarks, whom_to_talk_to = len(NAMES) + 2, len(NAMES) + 1, len(NAMES)
@@ -124,7 +126,9 @@ def test_an_empty_class_has_a_page_that_says_so(class_folder):
     assert "Nobody has handed in anything yet." in text
     assert "Nothing to report yet" in text
     assert "table" not in Page(text).tags
-    assert "Nobody has handed in" in render_private_page(count_class(gather(class_folder.folder)), "vision", TODAY)
+    assert "Nobody has handed in" in render_private_page(
+        count_class(collect_class_work(class_folder.folder)), "vision", TODAY
+    )
 
 
 def test_a_class_of_which_nothing_is_graded(class_folder):
@@ -154,7 +158,7 @@ def test_older_results_are_shown_and_said_to_be_older(class_folder):
 
 
 def test_questions_to_be_graded_by_hand(class_folder):
-    found = count_class(gather(class_folder.folder))
+    found = count_class(collect_class_work(class_folder.folder))
     book = ManualGrading((Question("01_patchify", "why-<b>", 9, 4),))
     shown = render_lecture_page(replace_manual_grading(found, book), "vision", TODAY)
     assert "4 written answers wait" in shown

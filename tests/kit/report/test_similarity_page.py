@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from exercise_kit import report
 from exercise_kit.__main__ import app
-from exercise_kit.report.similarity import SimilarityError, Text, export, find_pairs, read_texts, write_page
+from exercise_kit.report.similarity import SimilarityError, Text, export, find_similar_pairs, read_texts, write_page
 from tests.e2e.browser import find_cut_on_phones, needs_chromium
 
 OWN = [
@@ -31,7 +31,7 @@ def test_a_copy_with_other_names_is_shown_and_the_task_s_own_lines_are_not(lesso
     lesson = lessons.get("01_patchify")
     alone = [make_text(lesson, f"s{place}", [place]) for place in range(3)]
     copied = [make_text(lesson, "ada", [3, 4], "mine"), make_text(lesson, "ben", [3, 4], "yours", "# <script>\n")]
-    (found,) = find_pairs(lesson, [*alone, *copied])
+    (found,) = find_similar_pairs(lesson, [*alone, *copied])
     assert found.students == ("ada", "ben")
     assert min(found.shares) > 0.5
     assert "<mark>" in found.left
@@ -40,13 +40,15 @@ def test_a_copy_with_other_names_is_shown_and_the_task_s_own_lines_are_not(lesso
 
 def test_what_many_wrote_alike_is_the_task_s_doing(lessons):
     lesson = lessons.get("01_patchify")
-    assert find_pairs(lesson, [make_text(lesson, f"s{place}", [3, 4], f"n{place}") for place in range(9)]) == []
-    assert find_pairs(lesson, [make_text(lesson, "one", [0])]) == []
+    assert find_similar_pairs(lesson, [make_text(lesson, f"s{place}", [3, 4], f"n{place}") for place in range(9)]) == []
+    assert find_similar_pairs(lesson, [make_text(lesson, "one", [0])]) == []
 
 
 def test_one_idea_in_common_beside_others_of_their_own_is_no_copy(lessons):
     lesson = lessons.get("01_patchify")
-    assert find_pairs(lesson, [make_text(lesson, "ada", [0, 1], "a"), make_text(lesson, "ben", [1, 2], "b")]) == []
+    assert (
+        find_similar_pairs(lesson, [make_text(lesson, "ada", [0, 1], "a"), make_text(lesson, "ben", [1, 2], "b")]) == []
+    )
 
 
 @pytest.fixture

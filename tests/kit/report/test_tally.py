@@ -11,7 +11,7 @@ from exercise_kit.reasons import Reason
 from exercise_kit.report.answers import Lost, split_lost_points
 from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedWork
 from exercise_kit.report.manual_grading import ManualGrading, Question
-from exercise_kit.report.page import format_count, format_percent, format_points, write_sentences
+from exercise_kit.report.page import format_count, format_percent, format_points, summarize_class
 from exercise_kit.report.tally import count_class, find_known_mistakes
 from tests.answers import find_known_mistake
 from tests.kit.report.conftest import LESSON, make_exercise_result, make_failed_check, make_passed_check
@@ -210,13 +210,13 @@ def test_equals_are_equally_hard(shares, said):
         make_exercise_result(name, make_passed_check(), score=8.0 * each)
         for name, each in zip(points, shares, strict=True)
     )
-    (_, how_well, _) = write_sentences(count_class(make_class_work(results, points=points)))
+    (_, how_well, _) = summarize_class(count_class(make_class_work(results, points=points)))
     assert said in how_well
 
 
 def test_three_sentences():
     wrong = make_exercise_result("patchify", make_failed_check(misconception="column order"), score=2.0)
-    facts = write_sentences(
+    facts = summarize_class(
         count_class(make_class_work((wrong,), (make_exercise_result("patchify", make_passed_check(), score=8.0),)))
     )
     assert facts == [
@@ -225,9 +225,9 @@ def test_three_sentences():
         "Of the mistakes that have a name, “column order” cost the class most: 1 student and 6 points; "
         "all answers are written.",
     ]
-    assert write_sentences(count_class(ClassWork("vision", (), ()))) == ["Nobody has handed in anything yet."]
+    assert summarize_class(count_class(ClassWork("vision", (), ()))) == ["Nobody has handed in anything yet."]
     waiting = SubmittedWork(Path("p"), "s", LESSON, State.WAITING)
-    assert write_sentences(count_class(ClassWork("vision", (waiting,), ()))) == [
+    assert summarize_class(count_class(ClassWork("vision", (waiting,), ()))) == [
         "1 student handed in 1 notebook: 0 are graded, 1 is not graded yet."
     ]
 
@@ -239,7 +239,7 @@ def test_the_first_sentence_says_what_waits_for_a_person():
 
     def write_first_sentence(found, waiting, again=0):
         book = ManualGrading((Question(LESSON, "question-1", 3, waiting, again),))
-        return write_sentences(count_class(replace(found, manual_grading=book)))[0]
+        return summarize_class(count_class(replace(found, manual_grading=book)))[0]
 
     assert write_first_sentence(done, 0).endswith("; all are graded.")
     assert write_first_sentence(done, 1).endswith(

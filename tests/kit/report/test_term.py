@@ -13,8 +13,8 @@ from exercise_kit.judge.result import Result
 from exercise_kit.report import tally as tallying
 from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedWork
 from exercise_kit.report.manual_grading import ByHand, ManualGrading
-from exercise_kit.report.page import render_lecture_page, render_private_page, with_sign
-from exercise_kit.report.people import Why, to_talk_to
+from exercise_kit.report.page import format_with_minus, render_lecture_page, render_private_page
+from exercise_kit.report.people import Why, find_students_of_concern
 from exercise_kit.report.tally import LEAST_STUDENTS, KnownMistake, count_class, rank_discriminations
 from exercise_kit.report.term import make_lesson_rows
 from tests.e2e.browser import CHROMIUM, find_cut_on_phones, needs_chromium
@@ -121,11 +121,13 @@ def test_chance_and_the_wrong_way_round_are_reported():
         make_work_of_two_exercises(f"s{number}", LESSONS[0], float(number), 11.0 - number) for number in range(11)
     ]
     assert "do worse here" in rank_discriminations(count_class_of(*opposed).exercises)[0].sentence
-    assert with_sign(-0.5) == "\u22120.50"
+    assert format_with_minus(-0.5) == "\u22120.50"
 
 
 def list_concerns(found):
-    return {each.who: [(concern.why, concern.seen) for concern in each.concerns] for each in to_talk_to(found)}
+    return {
+        each.who: [(concern.why, concern.seen) for concern in each.concerns] for each in find_students_of_concern(found)
+    }
 
 
 def make_works_of_all(lessons, *students, score=8.0):

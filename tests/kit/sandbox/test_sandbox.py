@@ -169,7 +169,7 @@ def test_an_answer_that_nobody_requested_ends_the_worker(sandbox):
     later = "import threading\nthreading.Timer(0.05, lambda: reply({'dict': []})).start()"
     with sandbox.worker() as worker:
         list(worker.run([CellSource(0, f"{FIND_WIRE}\n{later}")]))
-        wait_until(lambda: not worker._wire.is_silent())
+        wait_until(lambda: not worker._wire.has_nothing_to_read())
         assert lose_worker(worker).kind == "protocol"
 
 

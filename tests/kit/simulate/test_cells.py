@@ -7,7 +7,7 @@ import torch
 
 from exercise_kit.simulate.cells import write_cell
 from exercise_kit.simulate.modules import NoSource
-from exercise_kit.simulate.scopes import restyle, with_own
+from exercise_kit.simulate.scopes import inline_required_cells, restyle
 from vit_course.config import ViTConfig
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.exercises.l01_patchify.patchify.claims import patches_of
@@ -92,6 +92,6 @@ def test_an_answer_in_other_words_does_the_same():
 
 
 def test_an_answer_brings_its_own_copy_of_what_it_calls():
-    source = with_own("def g(x):\n    return f(x) + 1", ["def f(x):\n    return 2 * x"], {"f": "g_f"})
+    source = inline_required_cells("def g(x):\n    return f(x) + 1", ["def f(x):\n    return 2 * x"], {"f": "g_f"})
     namespace = run_source(source + "\n\ndef f(x):\n    return 0")
     assert namespace["g"](3) == 7

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from exercise_kit.simulate.modules import load_right_variants
-from exercise_kit.submission.copied_reference import copied_words
+from exercise_kit.submission.copied_reference import describe_copy
 
 RENAMED = '''
 def patchify(pictures: "Tensor", side: int = 4) -> "Tensor":
@@ -33,7 +33,7 @@ def find_exercise_and_lesson(lessons, name):
 
 def find_copied_words(lessons, name, source=None):
     wanted, lesson = find_exercise_and_lesson(lessons, name)
-    return copied_words(name, wanted.objects, source or lesson.model_answers[name], lesson)
+    return describe_copy(name, wanted.objects, source or lesson.model_answers[name], lesson)
 
 
 LONG = ("resize_positions", "VisionTransformer", "count_parameters", "is_attention", "evaluate", "rotary_2d")
@@ -57,7 +57,7 @@ def test_the_package_s_own_definition_is_known_without_the_model_answer(lessons)
 
     wanted, lesson = find_exercise_and_lesson(lessons, "resize_positions")
     source = inspect.getsource(pretrained.resize_positions)
-    assert copied_words(wanted.name, wanted.objects, source, replace(lesson, model_answers={}))
+    assert describe_copy(wanted.name, wanted.objects, source, replace(lesson, model_answers={}))
 
 
 SHORT = ("patchify", "unpatchify", "scaled_dot_product_attention", "split_heads", "train_one_epoch", "normalize_images")
@@ -86,7 +86,7 @@ def test_right_variants_are_no_copies(lessons):
     written = {each for each in written if getattr(each, "__module__", "").endswith(".variants")}
     for lesson, each in product(lessons, written):
         for wanted in lesson.exercises:
-            assert copied_words(wanted.name, wanted.objects, inspect.getsource(each), lesson) is None, each
+            assert describe_copy(wanted.name, wanted.objects, inspect.getsource(each), lesson) is None, each
     assert len(written) > 150
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.submission.find import find, find_apparent_class, stray_files
+from exercise_kit.submission.find import describe_stray_files, find, find_apparent_class
 from exercise_kit.submission.notebook_file import Unreachable
 from exercise_kit.submission.parse import explain_rejection
 
@@ -252,11 +252,11 @@ def test_what_lies_among_the_students_and_is_no_student_s_is_named(tmp_path):
 def test_files_beside_the_students_are_said(tmp_path):
     submitted = tmp_path / "submitted"
     write_empty_notebooks(submitted / "ada" / "01_patchify" / "01_patchify.ipynb")
-    assert stray_files(submitted) is None
+    assert describe_stray_files(submitted) is None
     write_empty_notebooks(submitted / "notes\x1b[2J.txt")
-    assert stray_files(submitted) == "in submitted/ nobody has looked at notes [2J.txt, which is no student's"
+    assert describe_stray_files(submitted) == "in submitted/ nobody has looked at notes [2J.txt, which is no student's"
     for number in range(12):
         write_empty_notebooks(submitted / f"x{number:02}.md")
-    said = stray_files(submitted)
+    said = describe_stray_files(submitted)
     assert "x08.md and 3 more, which are no student's" in said
-    assert stray_files(submitted / "nowhere") is None
+    assert describe_stray_files(submitted / "nowhere") is None

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from exercise_kit.submission.slice import as_python, has_magics
+from exercise_kit.submission.slice import has_magics, replace_magics_with_calls
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from exercise_kit.submission.slice import as_python, has_magics
     ],
 )
 def test_each_line_becomes_what_ipython_makes_of_it(source, python):
-    assert ast.dump(ast.parse(as_python(source))) == ast.dump(ast.parse(python))
+    assert ast.dump(ast.parse(replace_magics_with_calls(source))) == ast.dump(ast.parse(python))
 
 
 def test_whether_a_cell_holds_any():
@@ -48,4 +48,4 @@ def test_whether_a_cell_holds_any():
     ids=["question", "stars", "magics", "backslashes", "bangs", "assignments"],
 )
 def test_a_cell_made_to_keep_its_reader_busy_is_read_line_by_line(source):
-    assert len(as_python(source)) < 60 * len(source)
+    assert len(replace_magics_with_calls(source)) < 60 * len(source)

@@ -175,7 +175,7 @@ def test_outputs_of_endless_pieces_are_not_read_to_their_end(monkeypatch):
 def test_pictures_that_were_pasted_in_are_kept_up_to_a_limit(monkeypatch):
     monkeypatch.setattr(notebook_file, "MAX_ATTACHED_BYTES", 100)
     picture = {"a.png": {"image/png": "A" * 60}}
-    read = notebook_file.load(
+    read = notebook_file.parse_notebook_json(
         write_notebook(make_code_cell("", attachments=picture), make_code_cell("", attachments=picture))
     )
     assert [cell["attachments"] for cell in read["cells"]] == [picture, {}]

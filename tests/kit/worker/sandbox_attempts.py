@@ -513,7 +513,7 @@ def run_in_confined_child(sandbox_policy: policy.SandboxPolicy, function: Callab
 def main() -> None:
     torch.set_num_threads(1)
     draw()  # finds its fonts
-    paths, folders = readable_paths.readable_paths(), readable_paths.list_listable_folders()
+    paths, folders = readable_paths.list_readable_paths(), readable_paths.list_listable_folders()
     if PLACES["uid"] is not None:
         user = int(PLACES["uid"])
         os.setgroups([])

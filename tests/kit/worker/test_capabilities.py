@@ -16,7 +16,7 @@ def test_it_finds_what_there_is_and_changes_nothing() -> None:
     found = capabilities.probe_capabilities()
     assert (os.getpid(), os.getuid()) == before
     assert {*os.listdir("/proc/self/fd")} <= files  # those of earlier tests may be collected meanwhile
-    assert found.landlock == landlock.landlock_version()
+    assert found.landlock == landlock.read_landlock_version()
     there = {"landlock": bool(found.landlock), "seccomp": found.seccomp, "namespaces": found.namespaces}
     assert set(found.missing) == {name for name, is_there in there.items() if not is_there}
     assert found.is_sufficient == (there["landlock"] and there["seccomp"])

@@ -20,4 +20,4 @@ GRADING = Path(outputs.__file__).parents[1]
     ],
 )
 def test_words_tell_no_folder_of_the_graders(words, shown):
-    assert outputs.read_words(ValueError(words)) == shown
+    assert outputs.read_error_message(ValueError(words)) == shown

@@ -343,7 +343,7 @@ def test_a_gpu_opens_its_own_devices_alone(tmp_path: Path) -> None:
 def test_without_landlock_a_gpu_is_used_as_another_user_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(policy, "landlock_version", lambda: 0)
+    monkeypatch.setattr(policy, "read_landlock_version", lambda: 0)
     sandbox_policy = policy.prepare_policy([], [], scratch=tmp_path, devices=[Path("/dev/full")])
     assert (sandbox_policy.names, sandbox_policy.uid, sandbox_policy.capabilities) == (("seccomp",), NOBODY, 0)
     monkeypatch.setattr(policy, "can_change_user", lambda: False)
