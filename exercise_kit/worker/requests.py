@@ -349,7 +349,7 @@ class _JudgeCall(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *cotangents: Tensor) -> tuple[Tensor | None, ...]:
         question = {"callback_gradients": ctx.call, "cotangents": list(cotangents)}
-        gradients = ctx.callbacks._answer(question)["gradients"]
+        gradients = ctx.callbacks._ask_or_raise(question)["gradients"]
         return None, None, None, None, None, *gradients
 
 
