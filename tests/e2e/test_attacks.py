@@ -144,6 +144,15 @@ def test_a_hostile_folder_gets_what_it_deserves(grader: Grader, attack: folders.
     assert list_watched_files(grader.folder) == before
 
 
+def test_what_attacks_call_in_the_worker_is_there() -> None:
+    """An attack that calls what has been renamed fails by itself, and shows nothing."""
+    tables = (Path(__file__).parent / "attacks").glob("*.toml")
+    called = {name for each in tables for name in re.findall(r"serv(?:ing\(\)|er)\.(_\w+)", each.read_text("utf-8"))}
+    server = (ROOT / "exercise_kit" / "worker" / "requests.py").read_text("utf-8").partition("class Callbacks")[0]
+    assert len(called) >= 4
+    assert called == {name for name in called if re.search(rf"(def |self\.){name}\b", server)}
+
+
 def test_there_are_enough_attacks() -> None:
     names = [each.name for each in (*ATTACKS, *folders.FOLDER_ATTACKS)]
     assert len(names) == len(set(names)) >= 50
