@@ -134,7 +134,7 @@ def measure_block_lesson(seed: int) -> dict[str, Any]:
     }
 
 
-def measure_vit_lesson(seed: int) -> dict[str, Any]:
+def replay_vit_lesson(seed: int) -> dict[str, Any]:
     """The stream's spread, first losses, and per cent of the drawings right of three models."""
     names, printed = play_lesson("05_vit", 'reveal("scrambled"', seed)
     return {
@@ -168,7 +168,7 @@ MEASURES: dict[str, tuple[Callable[[int], dict[str, Any]], tuple[int, ...]]] = {
     "01_patchify": (measure_patchify_lesson, SEEDS),
     "03_attention": (measure_attention_lesson, SEEDS),
     "04_block": (measure_block_lesson, SEEDS),
-    "05_vit": (measure_vit_lesson, SEEDS),
+    "05_vit": (replay_vit_lesson, SEEDS),
     "07_experiments": (measure_experiments_lesson, SEEDS[:1]),
 }
 

@@ -80,7 +80,7 @@ class _Embedding(PatchEmbedding):
         return self.projection(self.cut(images, self.patch_size))
 
 
-class _Attention(MultiHeadSelfAttention):
+class _AttentionOfWrongParts(MultiHeadSelfAttention):
     """The right attention around a wrong formula or wrong heads."""
 
     def __init__(self, config: ViTConfig, split: Part, attend: Part, merge: Part) -> None:
@@ -130,12 +130,14 @@ def _replace_class_token(model: VisionTransformer, add: Part) -> nn.Module:
 
 
 def _replace_attention_formula(model: VisionTransformer, attend: Part) -> nn.Module:
-    return _replace_in_blocks(model, "attention", lambda: _Attention(model.config, split_heads, attend, merge_heads))
+    return _replace_in_blocks(
+        model, "attention", lambda: _AttentionOfWrongParts(model.config, split_heads, attend, merge_heads)
+    )
 
 
 def _replace_head_functions(model: VisionTransformer, split: Part, merge: Part) -> nn.Module:
     attend = F.scaled_dot_product_attention
-    return _replace_in_blocks(model, "attention", lambda: _Attention(model.config, split, attend, merge))
+    return _replace_in_blocks(model, "attention", lambda: _AttentionOfWrongParts(model.config, split, attend, merge))
 
 
 def _replace_attention(model: VisionTransformer, part: Part) -> nn.Module:

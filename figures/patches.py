@@ -97,7 +97,7 @@ TOKEN_AXES = {
 GOALS = (("batch", 15), (INSIDE, 7), ("tokens", 10), (INSIDE, 15), ("tokens", 22), (INSIDE, 23))
 
 
-def _draw_axes_and_roles(canvas: Canvas, y: float) -> None:
+def _draw_six_axes_led_to_token_axes(canvas: Canvas, y: float) -> None:
     """Six axes in memory order, each led to the token axis that it belongs to."""
     for number, (axis, (goal, place)) in enumerate(zip(SIX_AXES, GOALS, strict=True)):
         top = y + 36 * number
@@ -147,7 +147,7 @@ def patchify_axes() -> Canvas:
     tokens = [patch.ravel() for patch in cut_into_patches(numbers, 2)]
     words = "height = rows · patch_size,  width = columns · patch_size"
     canvas = Canvas(614, "Which patch, and where inside it", words, width=460)
-    _draw_axes_and_roles(canvas, 80)
+    _draw_six_axes_led_to_token_axes(canvas, 80)
     canvas.line([(24, 306), (436, 306)], HAIR, 1)
     _draw_numbered_image(canvas, numbers, tokens[1], 24, 324)
     canvas.text(222, 350, "One channel, 4 rows of 6\npixels, patch_size 2.", 13)

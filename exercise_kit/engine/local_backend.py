@@ -228,7 +228,7 @@ def _call_on_copies(
     seen, error = _call_and_catch(watch, observe, (_wrap_with_watch(watch, function), given, options, gradients))
     if seen is None:
         return CallResult(raised=error)
-    changed = tuple(number for number, before in enumerate(inputs) if is_changed_input(before, seen.inputs[number]))
+    changed = tuple(number for number, before in enumerate(inputs) if is_changed_tensor(before, seen.inputs[number]))
     return CallResult(seen.result, None, seen.inputs, changed, seen.shares, seen.gradients or ())
 
 
@@ -249,7 +249,7 @@ def _call_and_catch(
             return None, describe_exception(error)
 
 
-def is_changed_input(given: object, after: object) -> bool:
+def is_changed_tensor(given: object, after: object) -> bool:
     """Say whether an input, as it is after a call, is not to the last digit what was given."""
     if not isinstance(given, Tensor) or given.is_meta:
         return False

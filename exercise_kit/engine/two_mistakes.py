@@ -232,13 +232,13 @@ class Evidence:
             for path, value in _iterate_leaves(student)
         ]
 
-    def contradicts(self, first: Cause, second: Cause) -> bool:
+    def rules_out(self, first: Cause, second: Cause) -> bool:
         """Say whether there is a place at which the student's value cannot come from these two.
 
         Where one of the two is right, the pair gives what the other gives alone. Where both are wrong, it may give
         anything; where neither gives a value, the pair gives none.
         """
-        return any(place.contradicts(first, second) for place in self._places)
+        return any(place.rules_out(first, second) for place in self._places)
 
     def supports(self, first: Cause, second: Cause) -> bool:
         """Say whether one of the two, and not most of the others, gives the student's value at some place."""
@@ -262,7 +262,7 @@ class _Place:
     def supports(self, cause: Cause) -> bool:
         return self._numbers.get(cause) == _STUDENT and self._right != _STUDENT
 
-    def contradicts(self, first: Cause, second: Cause) -> bool:
+    def rules_out(self, first: Cause, second: Cause) -> bool:
         numbers = {self._numbers.get(first, _NOWHERE), self._numbers.get(second, _NOWHERE)}
         if numbers == {_NOWHERE}:
             return True
@@ -292,7 +292,7 @@ def sort_pairs_by_likelihood(pairs: Sequence[Pair], evidence: Sequence[Evidence]
 
     def rate_doubt(pair: Pair) -> tuple[int, int]:
         causes = pair.first.cause, pair.second.cause
-        against = sum(each.contradicts(*causes) for each in evidence)
+        against = sum(each.rules_out(*causes) for each in evidence)
         return against, -sum(each.supports(*causes) for each in evidence) - sum(each in named for each in causes)
 
     return sorted(pairs, key=rate_doubt)

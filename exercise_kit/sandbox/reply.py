@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.compare import format_shape
 from exercise_kit.engine.errors import Raised
-from exercise_kit.engine.local_backend import CallResult, is_changed_input
+from exercise_kit.engine.local_backend import CallResult, is_changed_tensor
 from exercise_kit.engine.records import OddTensor, OpaqueList
 from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.quoting import quote_first_line, quote_name
@@ -151,7 +151,7 @@ class Reply:
             return CallResult(raised=self.raised)
         result = self.result
         after = self.read_list("inputs", len(inputs), object)
-        changed = tuple(place for place, given in enumerate(inputs) if is_changed_input(given, after[place]))
+        changed = tuple(place for place, given in enumerate(inputs) if is_changed_tensor(given, after[place]))
         left = [
             given if each is None or isinstance(given, Tensor) else restore_value(each)
             for given, each in zip(inputs, after, strict=True)

@@ -57,7 +57,7 @@ def describe_copy(exercise: str, objects: Iterable[str], answer: str, lesson: Re
     shown = _collect_shown_statements(tuple(cell.source for cell in lesson.cells if cell.code))
     written = [
         each
-        for each in _list_longer_functions(parse(answer))
+        for each in _iterate_long_functions(parse(answer))
         if len(_list_unshown_statements(each, shown)) >= LEAST_STATEMENTS
     ]
     if not written:
@@ -85,7 +85,7 @@ def _collect_shown_statements(sources: tuple[str, ...]) -> frozenset[str]:
     return frozenset(each for tree in trees for each in _iterate_statements(tree))
 
 
-def _list_longer_functions(tree: ast.AST | None) -> Iterator[Function]:
+def _iterate_long_functions(tree: ast.AST | None) -> Iterator[Function]:
     """The functions of a cell that have enough statements to be a copy; to write one down takes a while."""
     for node in _iterate_functions(tree):
         if (

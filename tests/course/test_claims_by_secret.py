@@ -148,7 +148,7 @@ def make_answer_that_remembers(answer, place):
     if not isinstance(answer, type):
         return lambda *inputs: answer(*put_back_first_input(inputs))
 
-    class Remembers(answer):
+    class ComputesWithFirstInput(answer):
         def __init__(self, *arguments, **options):
             super().__init__(*arguments, **options)
             first.clear()
@@ -156,7 +156,7 @@ def make_answer_that_remembers(answer, place):
         def forward(self, *inputs, **options):
             return super().forward(*put_back_first_input(inputs), **options)
 
-    return Remembers
+    return ComputesWithFirstInput
 
 
 # exercise → how many of its first arguments, of each object, hold numbers

@@ -32,15 +32,15 @@ def make_program(name, *bugs):
     return Suspect(name, "under test", ground.text(bugs), ground.defines, len(bugs)).program
 
 
-def make_student(name, made):
-    return Student({EXERCISES[name].objects[0]: made})
+def make_student(name, program):
+    return Student({EXERCISES[name].objects[0]: program})
 
 
-def fails_a_public_check(name, made):
+def fails_a_public_check(name, program):
     """Say whether one of the exercise's checks is failed; the others are not run."""
     for each in EXERCISES[name].checks:
         try:
-            each.ask(make_student(name, made))
+            each.ask(make_student(name, program))
         except Failure:
             return True
         except Undecided:

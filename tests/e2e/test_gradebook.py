@@ -367,7 +367,7 @@ def assert_nothing_lost(course: GradedClass, graded: GradedClass, kept: dict[str
         ("Path('gradebook.db').write_bytes(os.urandom(50_000))", "is damaged (file is not a database)"),
     ],
 )
-def test_a_file_lost_in_mid_run(
+def test_nothing_is_lost_with_a_file_that_vanishes_in_mid_run(
     small_ungraded_class: GradedClass, graded_class: GradedClass, fault: str, words: str
 ) -> None:
     """Whose backup is from before, or does not exist: those who were graded since then are written into it too."""
@@ -503,7 +503,9 @@ FILL = """
 """
 
 
-def test_a_full_disk_in_mid_run(class_on_small_disk: GradedClass, graded_class: GradedClass) -> None:
+def test_nothing_is_lost_on_a_disk_that_fills_in_mid_run(
+    class_on_small_disk: GradedClass, graded_class: GradedClass
+) -> None:
     kept = class_on_small_disk.list_kept_results()
     said = autograde_with_fault(class_on_small_disk, FILL.strip())
     assert str(class_on_small_disk.folder) in said
@@ -548,7 +550,9 @@ def test_a_full_disk_when_feedback_is_made(class_on_small_disk: GradedClass) -> 
     assert len(list(class_on_small_disk.folder.glob(f"feedback/*/{LESSON}/{LESSON}.html"))) == len(FEW)
 
 
-def test_a_disk_that_turns_read_only_in_mid_run(class_on_small_disk: GradedClass, graded_class: GradedClass) -> None:
+def test_nothing_is_lost_on_a_disk_that_turns_read_only_in_mid_run(
+    class_on_small_disk: GradedClass, graded_class: GradedClass
+) -> None:
     kept, disk = class_on_small_disk.list_kept_results(), class_on_small_disk.folder.parent
     writable = ["mount", "-o", "remount,rw", str(disk)]
     fault = f"subprocess.run(['mount', '-o', 'remount,ro', {str(disk)!r}], check=True)"
@@ -559,7 +563,7 @@ def test_a_disk_that_turns_read_only_in_mid_run(class_on_small_disk: GradedClass
 
 
 @needs_postgres
-def test_a_server_that_is_killed_in_mid_run(
+def test_nothing_is_lost_when_the_database_server_is_killed_in_mid_run(
     small_ungraded_class: GradedClass, graded_class: GradedClass, database_server: Server
 ) -> None:
     course = move_to_database(small_ungraded_class, database_server, "killed")

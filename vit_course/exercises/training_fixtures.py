@@ -301,17 +301,17 @@ def stopping(
     """
     stopper = kind(patience)
     other = kind(patience + 2) if beside else None
-    answers, seen = [], [_read_attributes(stopper)]
+    answers, seen = [], [_read_stopping_state(stopper)]
     for number, loss in enumerate(losses):
         if other is not None and number < len(beside):
             other.step(beside[number])
         answers.append(stopper.step(loss))
-        seen.append(_read_attributes(stopper))
+        seen.append(_read_stopping_state(stopper))
     best, bad_epochs, patiences = map(list, zip(*seen, strict=True))
     return {"answers": answers, "best": best, "bad_epochs": bad_epochs, "patience": patiences[-1]}
 
 
-def _read_attributes(stopper: object) -> list[Any]:
+def _read_stopping_state(stopper: object) -> list[Any]:
     return [getattr(stopper, name, "missing") for name in ("best", "bad_epochs", "patience")]
 
 

@@ -19,7 +19,7 @@ SITE = "https://example.org/course/"
 
 
 @pytest.fixture
-def quoted_page(repository, good_lesson_text):
+def page_with_marks(repository, good_lesson_text):
     project = f'[project]\nurls = {{ Repository = "{ADDRESS}/", Homepage = "{SITE}" }}\n'
     (repository.root / "pyproject.toml").write_text(project, encoding="utf-8")
     repository.write(good_lesson_text.replace("What a number does", "What [a number](/notes/two.html) does"))
@@ -29,9 +29,9 @@ def quoted_page(repository, good_lesson_text):
     return path
 
 
-def test_marks_are_filled_and_the_addresses_are_those_of_one_line(repository, quoted_page):
+def test_marks_are_filled_and_the_addresses_are_those_of_one_line(repository, page_with_marks):
     build(repository.root)
-    text = quoted_page.read_text(encoding="utf-8")
+    text = page_with_marks.read_text(encoding="utf-8")
     assert f"exercises -->{len(course().exercises)}<!-- end --> exercises" in text
     assert (
         "[here](https://colab.research.google.com/github/someone/some_course/blob/main/notebooks/01_double.ipynb)"
@@ -41,13 +41,13 @@ def test_marks_are_filled_and_the_addresses_are_those_of_one_line(repository, qu
     assert f"[a number]({SITE}notes/two.html)" in (repository.root / "notebooks/01_double.ipynb").read_text("utf-8")
 
 
-def test_an_old_count_is_told_and_an_old_address_is_stale(repository, quoted_page):
+def test_an_old_count_is_told_and_an_old_address_is_stale(repository, page_with_marks):
     build(repository.root)
-    right = quoted_page.read_text(encoding="utf-8")
-    quoted_page.write_text(right.replace("<!-- end --> exercises", "9<!-- end --> exercises"), encoding="utf-8")
+    right = page_with_marks.read_text(encoding="utf-8")
+    page_with_marks.write_text(right.replace("<!-- end --> exercises", "9<!-- end --> exercises"), encoding="utf-8")
     report = build(repository.root, check=True)
     assert (report.fresh, [path.name for path in report.counts]) == (True, ["page.md"])
-    quoted_page.write_text(right.replace(SITE, "https://example.org/old/"), encoding="utf-8")
+    page_with_marks.write_text(right.replace(SITE, "https://example.org/old/"), encoding="utf-8")
     report = build(repository.root, check=True)
     assert (report.counts, [path.name for path in report.stale]) == ((), ["page.md"])
     assert build(repository.root, check=True, pages=False).fresh
@@ -63,7 +63,7 @@ def test_an_old_count_is_told_and_an_old_address_is_stale(repository, quoted_pag
         ("So\n<!-- count: exercises --><!-- end -->.", r"docs.page\.md:2: this mark begins a line"),
     ],
 )
-def test_a_mark_that_cannot_be_filled_is_named_with_its_page(repository, quoted_page, text, message):
-    quoted_page.write_text(text, encoding="utf-8")
+def test_a_mark_that_cannot_be_filled_is_named_with_its_page(repository, page_with_marks, text, message):
+    page_with_marks.write_text(text, encoding="utf-8")
     with pytest.raises(AuthoringError, match=message):
         build(repository.root)

@@ -27,9 +27,9 @@ def compute_deadline():
     return time.monotonic() + GIVE_UP
 
 
-def make_frame(header, payload=b"", said=None):
+def make_frame(header, payload=b"", claimed_length=None):
     header = header if isinstance(header, bytes) else json.dumps(header).encode()
-    length = len(payload) if said is None else said
+    length = len(payload) if claimed_length is None else claimed_length
     return MAGIC + len(header).to_bytes(4, "big") + length.to_bytes(8, "big") + header + payload
 
 
@@ -83,7 +83,7 @@ BAD = {
     "many axes": make_frame({"tensors": [["uint8", [1] * 17]], "body": 0}, b"1"),
     "fewer bytes than the tensors": make_frame(LONG, b"1234"),
     "more bytes than the tensors": make_frame(LONG, b"123456789012"),
-    "a payload beyond the cap": make_frame(LONG, said=1 << 60),
+    "a payload beyond the cap": make_frame(LONG, claimed_length=1 << 60),
     "a header beyond the cap": MAGIC + b"\xff" * 4 + bytes(8),
 }
 
