@@ -98,7 +98,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
 
     @property
     def answered(self) -> tuple[str, ...]:
-        """Whose code has answered since then, as :meth:`worker.cells.Cells.codes_of` tells it."""
+        """Whose code has answered since then, as :meth:`worker.cells.Cells.find_code_objects` tells it."""
         return tuple(self._answered)
 
     @property

@@ -2,7 +2,8 @@
 
 A cell can hand an answer's name to other code where nobody who reads the answer sees it: by ``__code__``, by a call
 that runs once the cells are over, by a decorator that gives something else. A worker tells whose code has answered
-(:meth:`exercise_kit.worker.cells.Cells.codes_of`); here that is compared with the cells' last definition of the name.
+(:meth:`exercise_kit.worker.cells.Cells.find_code_objects`); here that is compared with the cells' last definition
+of the name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The device on which a student's code computes: the CPU, or a GPU that the judge grades on.
 
 The judge knows nothing of it. It sends numbers, which are put on the device here before a call, and gets numbers, which
-are brought back to the CPU before they are sent: see :mod:`worker.values` and :mod:`worker.packing`.
+are brought back to the CPU before they are sent: see :mod:`worker.values`.
 """
 
 from __future__ import annotations

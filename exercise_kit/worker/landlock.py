@@ -1,6 +1,6 @@
 """Which files a process may read and write, held by Landlock: a part of Linux since 5.13.
 
-Newer kernels also refuse network, signals and devices by it. Which paths a child gets, ``policy.py`` says.
+Newer kernels also refuse network, signals and devices by it. Which paths a child gets, ``readable_paths.py`` says.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def read_landlock_version() -> int:
 def make_ruleset(
     readable: Sequence[Path], listable: Sequence[Path], writable: Sequence[Path], devices: Sequence[Path] = ()
 ) -> int:
-    """A descriptor of the rules, which ``restrict`` puts into force; it passes through fork, not through exec.
+    """A descriptor of the rules, which ``restrict_files`` puts into force; it passes through fork, not through exec.
 
     No right to bind or connect over TCP is granted (ABI 4), none to reach abstract unix sockets or to send signals
     outside (ABI 6).

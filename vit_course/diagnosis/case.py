@@ -32,7 +32,7 @@ def find_influential_rows(slopes: Tensor) -> list[int]:
 class Case:
     """A subject under watch.
 
-    Attributes: ``logits`` of all images; ``steady``, whether the same images give them twice.
+    Attributes: ``logits`` of all images; ``is_deterministic``, whether the same images give them twice.
     """
 
     def __init__(self, subject: Subject) -> None:

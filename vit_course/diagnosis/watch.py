@@ -118,10 +118,6 @@ class Watch(TorchFunctionMode):
     def _current_module(self) -> str:
         return self.modules[-1] if self.modules else ""
 
-    def find_op_that_made(self, tensor: Tensor) -> Op | None:
-        """The operation that made a tensor, as of the end."""
-        return self._last.get(id(tensor))
-
 
 def _iterate_tensors(values: Any) -> Iterator[Tensor]:
     for each in values:

@@ -13,7 +13,6 @@ from hashlib import sha256
 from itertools import combinations
 
 from exercise_kit.engine.compare import describe_kind
-from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.mistakes import Edit
 from exercise_kit.engine.program import Bug, Program
 from exercise_kit.quoting import quote_first_line
@@ -52,11 +51,6 @@ def list_hunting_grounds() -> dict[str, Ground]:
         if edits and exercise.program and exercise.program.defines(name):
             found[name] = Ground(name, exercise.program, tuple(each.bug for each in edits))
     return found
-
-
-def find_exercise_of_ground(ground: Ground) -> Exercise:
-    """The exercise that checks what comes out of a ground."""
-    return EXERCISES[ground.name]
 
 
 def find_ground(name: object) -> Ground:
