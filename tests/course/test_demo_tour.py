@@ -60,10 +60,10 @@ def test_each_part_says_first_how_long_it_takes(tmp_path, console, report_with_m
 
     replace_part("build", SimpleNamespace(written=[], unchanged=[]))
     replace_part("new_class", SimpleNamespace(path=tmp_path))
-    replace_part("rehearse", [report_with_mistake])
+    replace_part("grade_demo_class", [report_with_mistake])
     replace_part("train_demo", demo.DemoResult(0.5, 60.0, 100, 9, tmp_path, tmp_path))
     run_demo(tmp_path / "demo", tmp_path, console)
-    del said["new_class"]  # with "rehearse" one part
+    del said["new_class"]  # with "grade_demo_class" one part
     assert [name for name, line in said.items() if not line.startswith("This takes ")] == []
     text = " ".join(console.export_text().split())
     assert "50.0% of the validation drawings are named rightly by a ViT of 9 parameters, which was shown 100" in text

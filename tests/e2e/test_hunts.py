@@ -20,7 +20,7 @@ FROM_A_GROUND = """
 from vit_course.hunts import hunt
 try:
     from vit_course.exercises.l01_patchify.patchify.program import patchify as mended
-    from vit_course.hunts.choose import grounds
+    from vit_course.hunts.choose import list_hunting_grounds
 except ImportError:
     mended = hunt("patchify", 1).program
 fix_patchify = mended

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import nn
 from torch.optim import AdamW, Optimizer
 
-from vit_course.training.hardware import DTYPES, choose_precision
 from vit_course.training.muon import Muon
 
 if TYPE_CHECKING:
@@ -47,10 +45,7 @@ def build_optimizers(model: nn.Module, settings: TrainingSettings) -> list[Optim
     adamw = AdamW(groups, lr=settings.learning_rate, fused=True)
     if not inner:
         return [adamw]
-    muon = Muon(inner, lr=settings.muon_learning_rate, weight_decay=settings.weight_decay)
-    if inner[0].device.type == "cpu":
-        muon.products = DTYPES.get(choose_precision(settings.precision, inner[0].device), torch.float32)
-    return [adamw, muon]
+    return [adamw, Muon(inner, lr=settings.muon_learning_rate, weight_decay=settings.weight_decay)]
 
 
 def warmup_cosine(step: int, warmup_steps: int, total_steps: int) -> float:

@@ -17,6 +17,8 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from vit_course.training.checkpoints import CheckpointError
+from vit_course.training.hardware import DTYPES, choose_precision
+from vit_course.training.muon import Muon
 from vit_course.training.optimizers import build_optimizers, warmup_cosine
 from vit_course.training.settings import TrainingSettings
 
@@ -75,6 +77,9 @@ class Updates:
         self.learning_rate = 0.0
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimizers = build_optimizers(model, settings)
+        for each in self.optimizers:
+            if isinstance(each, Muon) and device.type == "cpu":
+                each.products = DTYPES.get(choose_precision(settings.precision, device), torch.float32)
         self.peaks = [[group["lr"] for group in optimizer.param_groups] for optimizer in self.optimizers]
         self.together = cast(Optimizer, Together(self.optimizers))
         self.scaler = torch.amp.GradScaler(device.type, enabled=scaled)

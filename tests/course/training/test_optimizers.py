@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import pytest
-import torch
-
 from vit_course.training import TrainingSettings, build_optimizers
 
 
@@ -28,8 +25,3 @@ class TestBuildOptimizers:
     def test_a_model_without_blocks_gets_no_muon(self, tiny_model) -> None:
         (adamw,) = build_optimizers(tiny_model().head, TrainingSettings(muon_learning_rate=0.02))
         assert sum(len(group["params"]) for group in adamw.param_groups) == 2
-
-    @pytest.mark.parametrize(("precision", "products"), [("bf16", torch.bfloat16), ("fp32", torch.float32)])
-    def test_on_a_cpu_muon_multiplies_in_the_precision_of_the_training(self, precision, products, tiny_model) -> None:
-        _, muon = build_optimizers(tiny_model(), TrainingSettings(muon_learning_rate=0.02, precision=precision))
-        assert muon.products == products

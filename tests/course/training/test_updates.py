@@ -100,3 +100,10 @@ def test_everything_comes_back_by_tensors_and_json(tiny_model) -> None:
         updates.collect_state_tensors().values(), restored.collect_state_tensors().values(), strict=True
     ):
         assert torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize(("precision", "products"), [("bf16", torch.bfloat16), ("fp32", torch.float32)])
+def test_on_a_cpu_muon_multiplies_in_the_precision_of_the_training(precision, products, tiny_model) -> None:
+    updates = Updates(tiny_model(), replace(SETTINGS, precision=precision), 10, CPU, scaled=False)
+    _, muon = updates.optimizers
+    assert muon.products == products

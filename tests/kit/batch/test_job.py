@@ -206,7 +206,7 @@ import pickle, sys
 from exercise_kit.batch import job
 job._judge_pool.warm_up(pickle.loads(sys.stdin.buffer.read()))
 print(job._judge_pool._warm._home.name, flush=True)
-job._end()
+job._end_process()
 """
 
 

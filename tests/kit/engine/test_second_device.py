@@ -175,8 +175,9 @@ def test_results_lie_in_memory_as_on_the_cpu(answer):
 def test_arithmetic_there_does_not_import_torchs_compiler():
     program = """
 import sys, torch
-from exercise_kit.engine.training_fixtures import device
-notes = device(lambda q, k: ((q @ k.mT / 2).softmax(-1) @ k).mul_(2).div_(4), [torch.ones(2, 3, 4, 6)] * 2)
+from exercise_kit.engine.training_fixtures import call_on_other_device
+tensors = [torch.ones(2, 3, 4, 6)] * 2
+notes = call_on_other_device(lambda q, k: ((q @ k.mT / 2).softmax(-1) @ k).mul_(2).div_(4), tensors)
 print(notes["devices"], "torch._dynamo" in sys.modules, "sympy" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
