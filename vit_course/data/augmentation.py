@@ -150,7 +150,7 @@ def _make_draw_arguments(generator: torch.Generator) -> dict[str, Any]:
 
 
 @contextmanager
-def seed_global_generator_from(generator: torch.Generator) -> Iterator[None]:
+def use_as_global_generator(generator: torch.Generator) -> Iterator[None]:
     """Let code that knows only torch's global generator draw from this one; its state is put back after.
 
     The generators of GPUs are left alone: torchvision draws on the CPU.

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from vit_course.data.augmentation import Augmentation, augment, mix, seed_global_generator_from
+from vit_course.data.augmentation import Augmentation, augment, mix, use_as_global_generator
 from vit_course.data.decoding import fit_to_square, read_image, read_images
 from vit_course.data.image_dataset import (
     Channels,
@@ -208,7 +208,7 @@ class FolderImages(Dataset[tuple[Tensor, int]]):
 
         if self.min_crop == 1:
             return fit_to_square(image, self.image_size)
-        with seed_global_generator_from(generator):
+        with use_as_global_generator(generator):
             cropped: Tensor = v2.RandomResizedCrop(self.image_size, scale=(self.min_crop, 1.0), antialias=True)(image)
         return cropped
 
