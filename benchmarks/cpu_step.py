@@ -21,7 +21,7 @@ from torch.profiler import profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from vit_course.recipes import RECIPES
-from vit_course.training.hardware import InBfloat16
+from vit_course.training.hardware import InBfloat16, choose_precision
 from vit_course.training.updates import Updates
 
 CPU = torch.device("cpu")
@@ -75,7 +75,7 @@ def main() -> None:
     recipe = RECIPES[name]
     model, size = recipe.build(recipe.config), recipe.settings.batch_size
     images, labels = torch.randn(size, 3, 32, 32), torch.randint(10, (size,))
-    updates = Updates(model, recipe.settings, 1000, CPU, scaled=False)
+    updates = Updates(model, recipe.settings, 1000, CPU, choose_precision(recipe.settings.precision, CPU))
     narrow = InBfloat16(model)
 
     def make_training_step(network: nn.Module, autocast: bool = False) -> Callable[[], None]:

@@ -6,7 +6,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class DispatchMode(TorchDispatchMode):
-    """torch's; but its first operator does not import torch's compiler, which takes longer than all checks."""
+    """Stand in for torch's own, whose first operator imports torch's compiler; that takes longer than all checks."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:

@@ -71,7 +71,7 @@ class Trainer:
             settings,
             total_steps,
             self.device,
-            scaled=self.precision == "fp16",
+            self.precision,
             recordable=recorder is not None,
         )
         self.draws = torch.Generator(self.device) if recorder is None else recorder.draws

@@ -17,10 +17,9 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from vit_course.training.checkpoints import CheckpointError
-from vit_course.training.hardware import DTYPES, choose_precision
 from vit_course.training.muon import Muon
 from vit_course.training.optimizers import build_optimizers, warmup_cosine
-from vit_course.training.settings import TrainingSettings
+from vit_course.training.settings import Precision, TrainingSettings
 
 
 class Together:
@@ -54,7 +53,7 @@ class Updates:
         settings: see `TrainingSettings`.
         total_steps: of the run.
         device: where it computes.
-        scaled: whether gradients are float16's.
+        precision: in which the model computes; gradients of "fp16" are scaled.
         recordable: keep the learning rates as tensors on the device, where a recorded step reads them.
 
     Attributes:
@@ -69,7 +68,7 @@ class Updates:
         settings: TrainingSettings,
         total_steps: int,
         device: torch.device,
-        scaled: bool,
+        precision: Precision,
         recordable: bool = False,
     ) -> None:
         self.model, self.settings, self.device = model, settings, device
@@ -78,11 +77,11 @@ class Updates:
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimizers = build_optimizers(model, settings)
         for each in self.optimizers:
-            if isinstance(each, Muon) and device.type == "cpu":
-                each.products = DTYPES.get(choose_precision(settings.precision, device), torch.float32)
+            if isinstance(each, Muon) and device.type == "cpu" and precision == "bf16":
+                each.products = torch.bfloat16  # a CPU that is faster at it
         self.peaks = [[group["lr"] for group in optimizer.param_groups] for optimizer in self.optimizers]
         self.together = cast(Optimizer, Together(self.optimizers))
-        self.scaler = torch.amp.GradScaler(device.type, enabled=scaled)
+        self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
         self.average = None if settings.ema_decay is None else copy.deepcopy(model).requires_grad_(False)
         for group in self.together.param_groups if recordable else ():
             group["lr"] = torch.tensor(group["lr"], device=device)

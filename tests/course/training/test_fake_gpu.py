@@ -53,7 +53,7 @@ def test_every_tensor_of_a_step_is_on_the_gpu(dataset: ImageDataset, positions: 
     real = VisionTransformer(ViTConfig(16, 4, embed_dim=16, depth=2, num_heads=2, positions=positions, pooling=pooling))
     with FakeTensorMode(allow_non_fake_inputs=True):
         model = real.to(GPU)
-        updates, tally = Updates(model, SETTINGS, 10, GPU, scaled=False), Tally(GPU)
+        updates, tally = Updates(model, SETTINGS, 10, GPU, "fp32"), Tally(GPU)
         for images, labels in Batches(move_to_gpu(dataset), 16, AUGMENTATION, shuffle=True):
             logits = model(images)
             tally.add(F.cross_entropy(logits, labels, reduction="sum"), logits, labels)
