@@ -164,7 +164,7 @@ def _is_supported(
     """Say whether a misconception explains at least as many failures as it would cause that the student does not have.
 
     A student may pass a few guards that the misconception fails: an error, say, that it forgets besides. Whoever passes
-    a decisive check has not made it: a name never rules_out a tick of the same report.
+    a decisive check has not made it: a name never contradicts a tick of the same report.
     """
     if any(name not in failed and seen.fails(wrong, name) for name in records if name in decisive):
         return False
