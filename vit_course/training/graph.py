@@ -96,19 +96,24 @@ class Replayed:
             it writes into memory that outlives it.
         recorder: records it.
         clean_up: called after a recording that failed, in the middle of the step.
+        choose_kind: says what else, beside sizes, makes a step another one, with a recording of its own.
     """
 
     def __init__(
-        self, step: Callable[..., Tensor], recorder: Recorder, clean_up: Callable[[], None] = lambda: None
+        self,
+        step: Callable[..., Tensor],
+        recorder: Recorder,
+        clean_up: Callable[[], None] = lambda: None,
+        choose_kind: Callable[[], Hashable] = lambda: None,
     ) -> None:
-        self.step, self.clean_up = step, clean_up
+        self.step, self.clean_up, self.choose_kind = step, clean_up, choose_kind
         self.recorder: Recorder | None = recorder
         self.runs = Counter[Hashable]()
         self.recordings: dict[Hashable, Recording] = {}
 
     def __call__(self, batch_size: int, *inputs: Tensor) -> Tensor:
         """Do the step, and give a result that later steps leave alone."""
-        kind = (batch_size, *(each.shape for each in inputs))
+        kind = (self.choose_kind(), batch_size, *(each.shape for each in inputs))
         if self.recorder is not None and kind not in self.recordings:
             if self.runs[kind] < WARM_UP:
                 self.runs[kind] += 1

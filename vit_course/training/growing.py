@@ -27,7 +27,7 @@ class Growing(nn.Module):
         growth: (share of the run, scale of the images) in order; from the last share on images are whole.
 
     Attributes:
-        share: of the run's steps that were taken; set before each step.
+        scale: of the images at this moment, set by `grow`. A compiled forward pass has code for each.
 
     Raises:
         ValueError: the model is no VisionTransformer of the course, or its patches do not fit one of these scales.
@@ -41,16 +41,24 @@ class Growing(nn.Module):
         if not isinstance(model, VisionTransformer):
             kind = type(model).__name__
             raise ValueError(f"images grow for the course's VisionTransformer, not for {kind}: set growth to ()")
-        self.model, self.growth, self.share = model, growth, 0.0
+        self.model, self.growth = model, growth
+        self.grow(0.0)
         with torch.device("meta"):  # they only lend their forward pass: every weight is the model's
             self.smaller = {scale: (_make_smaller_model(model, scale),) for _, scale in growth}
 
+    def grow(self, share: float) -> None:
+        """Set the scale for the next step; `share` of the run's steps were taken."""
+        self.scale = next((scale for until, scale in self.growth if share < until), 1.0)
+
+    def list_scales(self) -> list[float]:
+        """Each scale that comes in a run, in order."""
+        return [*(scale for _, scale in self.growth), 1.0]
+
     def forward(self, images: Tensor) -> Tensor:
         """Classify images (batch, in_channels, height, width) at the size of the moment: logits (batch, classes)."""
-        scale = next((scale for until, scale in self.growth if self.share < until), 1.0)
-        if scale == 1.0:
+        if self.scale == 1.0:
             return cast(Tensor, self.model(images))
-        (smaller,) = self.smaller[scale]
+        (smaller,) = self.smaller[self.scale]
         weights = dict(chain(self.model.named_parameters(), self.model.named_buffers()))
         if "positions" in weights:
             weights["positions"] = _resize_positions_of(weights["positions"], self.model, smaller)

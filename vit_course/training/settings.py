@@ -84,8 +84,6 @@ class TrainingSettings:
         shares = [share for share, _ in self.growth]
         if shares != sorted(shares) or not all(0 < share < 1 and 0 < scale <= 1 for share, scale in self.growth):
             raise ValueError(f"growth has rising shares and scales between 0 and 1, but it is {self.growth}")
-        if self.growth and self.compile:
-            raise ValueError("images that grow cannot be compiled: set compile to False, or growth to ()")
 
     def _check_choices(self) -> None:
         for name, kind in (("precision", Precision), ("schedule", Schedule)):

@@ -59,8 +59,8 @@ class Trainer:
         self.device = processes.device
         self.precision = choose_precision(settings.precision, self.device)
         self.model = model.to(self.device)
-        self.fusible = Fusible(self.model) if settings.compile else None
         self.growing = Growing(self.model, settings.growth) if settings.growth else None
+        self.fusible = Fusible(self.growing or self.model) if settings.compile else None
         learner = self.fusible or self.growing or self.model
         self.network = processes.wrap(wrap_in_precision(learner, self.precision, self.device))
         self.batch_sizes = feed.list_batch_sizes()
@@ -79,7 +79,7 @@ class Trainer:
         self.learn: Callable[..., Tensor] = self._take_training_step
         self.measure: Callable[..., Tensor] = self._measure_batch
         if recorder is not None:
-            self.learn = Replayed(self._take_training_step, recorder, self.updates.forget_unfinished_step)
+            self.learn = Replayed(self._take_training_step, recorder, self.updates.forget_unfinished_step, self._get_scale)
             self.measure = Replayed(self._measure_batch, recorder)
         self.history = History()
         self.best: dict[str, Tensor] | None = None
@@ -150,7 +150,7 @@ class Trainer:
         read_every = choose_reading_interval(self.device)
         for number, inputs in enumerate(self.feed.train.choices(order), 1):
             if self.growing is not None:
-                self.growing.share = self.updates.steps / self.updates.total_steps
+                self.growing.grow(self.updates.steps / self.updates.total_steps)
             self.updates.begin_step()
             unread.append(self.learn(self.batch_sizes[number - 1], *inputs))
             tally.images += self.processes.count_own_images(self.batch_sizes[number - 1])
@@ -159,6 +159,9 @@ class Trainer:
                 bar.advance(sum(self.batch_sizes[number - len(unread) : number]), tally)
                 unread.clear()
         return self._gather_tally(tally, self.feed.num_train)
+
+    def _get_scale(self) -> float:
+        return 1.0 if self.growing is None else self.growing.scale
 
     def _seed_random_draws(self, epoch: int) -> torch.Generator:
         """Seed what draws the changes of an epoch's images, and give what draws their order: the same one on a CPU."""
@@ -268,13 +271,16 @@ class Trainer:
             self.best_is_written = True
 
     def _compile_every_batch_size(self) -> None:
-        """Before the first epoch, so that no epoch's seconds hold the compiling."""
+        """Before the first epoch, so that no epoch's seconds hold the compiling; every scale of images that grow, too."""
         assert self.fusible is not None
         self.fusible.train()
         images, labels = next(iter(self.feed.train))
-        for batch_size in sorted(set(self.batch_sizes), reverse=True):
-            share = self.processes.count_own_images(batch_size)
-            self._differentiate(self.fusible, images[:share], labels[:share])
+        for scale in self.growing.list_scales() if self.growing else [1.0]:
+            if self.growing is not None:
+                self.growing.scale = scale
+            for batch_size in sorted(set(self.batch_sizes), reverse=True):
+                share = self.processes.count_own_images(batch_size)
+                self._differentiate(self.fusible, images[:share], labels[:share])
 
     def _differentiate(self, network: nn.Module, images: Tensor, labels: Tensor) -> None:
         with autocast(self.precision, self.device):
