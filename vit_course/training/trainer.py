@@ -79,7 +79,9 @@ class Trainer:
         self.learn: Callable[..., Tensor] = self._take_training_step
         self.measure: Callable[..., Tensor] = self._measure_batch
         if recorder is not None:
-            self.learn = Replayed(self._take_training_step, recorder, self.updates.forget_unfinished_step, self._get_scale)
+            self.learn = Replayed(
+                self._take_training_step, recorder, self.updates.forget_unfinished_step, self._get_scale
+            )
             self.measure = Replayed(self._measure_batch, recorder)
         self.history = History()
         self.best: dict[str, Tensor] | None = None
@@ -271,7 +273,7 @@ class Trainer:
             self.best_is_written = True
 
     def _compile_every_batch_size(self) -> None:
-        """Before the first epoch, so that no epoch's seconds hold the compiling; every scale of images that grow, too."""
+        """Compile for each scale before the first epoch, so that no epoch's seconds hold it."""
         assert self.fusible is not None
         self.fusible.train()
         images, labels = next(iter(self.feed.train))

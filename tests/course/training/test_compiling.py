@@ -49,15 +49,17 @@ def make_late_compiler(error: BaseException | None = None):
     return lambda model, dynamic: Late(model, error)
 
 
-def test_a_compiled_model_learns_the_same(tiny_model, random_dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("growth", [(), ((0.5, 0.5),)], ids=["whole", "growing"])
+def test_a_compiled_model_learns_the_same(growth, tiny_model, random_dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     compilation = torch.compile
     monkeypatch.setattr(torch, "compile", lambda model, dynamic: compilation(model, backend="eager"))
     weights = []
     for compiles in (True, False):
         model = tiny_model(mlp_dropout=0.1)
+        settings = replace(SETTINGS, compile=compiles, growth=growth)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            history = fit(model, random_dataset(), random_dataset(), replace(SETTINGS, compile=compiles))
+            history = fit(model, random_dataset(), random_dataset(), settings)
         assert (history.compile_seconds > 0) is compiles
         weights.append(model.head.weight)
     assert torch.equal(*weights)

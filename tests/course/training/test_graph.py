@@ -84,6 +84,16 @@ class TestTheSameNumbers:
         assert with_graph.validation_loss == pytest.approx(without.validation_loss, rel=1e-5)
         assert_same_weights(replayed, ordinary)
 
+    def test_of_images_that_grow(self, fake_graph: FakeGraph, tiny_model, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each of their sizes has recordings of its own."""
+        growing = replace(SETTINGS, growth=((0.4, 0.5),))
+        replayed, ordinary = tiny_model(**DRAWN), tiny_model(**DRAWN)
+        train_model(replayed, growing)
+        assert fake_graph.recorded == 2 + 2  # whole batches, small and large, to learn from; and to measure
+        run_steps_by_python(monkeypatch)
+        train_model(ordinary, growing)
+        assert_same_weights(replayed, ordinary)
+
     def test_scaled_gradients(self, fake_graph: FakeGraph, tiny_model, monkeypatch: pytest.MonkeyPatch) -> None:
         """A step that overflows is left out in a replay as well, with no number read."""
         scale_every_gradient(monkeypatch)
