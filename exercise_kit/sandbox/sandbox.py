@@ -269,10 +269,13 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
 
     def _handshake(self) -> None:
         try:
-            self._wire.receive(time.monotonic() + self._limits.start_seconds)
+            said, _ = self._wire.receive(time.monotonic() + self._limits.start_seconds)
         except (Late, Closed, WireError) as error:
             status, _ = self._end_process(_PATIENCE)
             raise WarmProcessLost(f"a worker did not start: {type(error).__name__}, status {status}") from None
+        if "failed" in said:  # by code of ours, before any of a student's
+            self._end_process(_PATIENCE)
+            raise WarmProcessLost(f"a worker did not start: {said['failed']}")
 
     def _end_process(self, patience: float) -> tuple[int | None, bool]:
         """End the process, which has ``patience`` seconds to do it; how it ended, and whether by itself."""

@@ -8,6 +8,7 @@ import math
 import os
 import sys
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,6 +17,8 @@ from . import device as compute
 from .bounds import BROKEN, OUT_OF_MEMORY, Bounds
 from .linux import die_with_parent
 from .wire import Closed, Wire, WireError
+
+MOST_WORDS = 300  # characters of an error
 
 
 def serve_until_closed(
@@ -28,20 +31,14 @@ def serve_until_closed(
 ) -> NoReturn:
     """Apply this child's sandbox policy, then answer the judge until it hangs up."""
     status = BROKEN
+    wire = Wire(channel, blocking=True)
     try:
-        _apply_sandbox(channel, scratch, sandbox_policy, request)
-        outputs.set_shown_packages(request["packages"])
-        if request["view"]:
-            sys.path.insert(0, request["view"])
-            for module in request["records"].values():  # before a student's cell can change what imports
-                importlib.import_module(module)
-            importlib.import_module("exercise_kit.engine.training_fixtures").add_fixtures(request["training_fixtures"])
-        if request["withheld"]:
-            withheld.withhold(request["withheld"])
-        noticed = attempts.watch_attempts([*readable, *sys.path, scratch])
-        os.register_at_fork(after_in_child=lambda: os.close(channel))  # only this process answers
-        wire = Wire(channel, blocking=True)
-        device = compute.start_device(request["limits"]["device"])
+        with _tell_why_it_failed(wire):
+            _apply_sandbox(channel, scratch, sandbox_policy, request)
+            _import_course(request)
+            noticed = attempts.watch_attempts([*readable, *sys.path, scratch])
+            os.register_at_fork(after_in_child=lambda: os.close(channel))  # only this process answers
+            device = compute.start_device(request["limits"]["device"])
         wire.send({"ready": True})
         requests.RequestServer(wire, shell, noticed, request["limits"], device, request["records"]).serve()
     except (Closed, WireError):
@@ -52,6 +49,29 @@ def serve_until_closed(
         traceback.print_exc()  # visible as long as the sandbox is not in place
     finally:
         os._exit(status)
+
+
+@contextlib.contextmanager
+def _tell_why_it_failed(wire: Wire) -> Iterator[None]:
+    """Send the judge the error that keeps this child from being ready, which no student's code has touched."""
+    try:
+        yield
+    except Exception as error:
+        first = (str(error).strip() or "no words").splitlines()[0]
+        wire.send({"failed": f"{type(error).__name__}: {first[:MOST_WORDS]}"})
+        raise
+
+
+def _import_course(request: dict[str, Any]) -> None:
+    """Import what a submission may use of the course, before a student's cell can change what imports."""
+    outputs.set_shown_packages(request["packages"])
+    if request["view"]:
+        sys.path.insert(0, request["view"])
+        for module in request["records"].values():
+            importlib.import_module(module)
+        importlib.import_module("exercise_kit.engine.training_fixtures").add_fixtures(request["training_fixtures"])
+    if request["withheld"]:
+        withheld.withhold(request["withheld"])
 
 
 def _apply_sandbox(

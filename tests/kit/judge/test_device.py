@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -70,6 +71,13 @@ def test_the_device_is_started_once_for_a_submission(judge_with_fake_gpu, lesson
     result = grade_answers(judge_with_fake_gpu, lessons, "02_positions", "sinusoidal_positions", "add_class_token")
     assert result.score == result.max_score > 0
     assert len(forks) == 1
+
+
+def test_a_worker_that_cannot_start_its_device_says_why(lessons):
+    limits = Limits().on("cuda:63")
+    with Judge(ROOT / "tests" / "hidden", b"secret", limits, sandboxed=CAPABILITIES.is_sufficient) as judge:
+        result = grade_answers(judge, lessons, "01_patchify", "patchify")
+    assert re.fullmatch(r"the grader failed: .*a worker did not start: \w+: .*(CUDA|NVIDIA|device).*", result.reason)
 
 
 def test_on_a_gpu_the_start_and_the_first_calls_may_be_slow():
