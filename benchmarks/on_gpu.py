@@ -67,6 +67,7 @@ def list_items(place: Path, out: Path, device: str, tiny: bool) -> list[Item]:
             60,
             "grade one notebook",
         ),
+        Item("what keeps CUDA from starting", ("benchmarks/gpu_sandbox.py", f"{device}:0"), 240, "grade one notebook"),
         Item("grade the answers", make_grade_command("answers", *graded), 150),
         Item("grade a class", make_grade_command("class", str(place / "class" / "submitted")), 120),
         Item("hidden checks by pytest", (*pytest, *hidden, *submission, "--device", device), 60),
