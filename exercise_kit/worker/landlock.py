@@ -69,6 +69,20 @@ def make_ruleset(
     return rules
 
 
+def let_threads_be_named(rules: int, proc: int) -> None:
+    """Let this process write what its own threads are called, as CUDA's driver does from 570 on, and fails where not.
+
+    A rule holds for a process' own folder of /proc, so that it is made in the child, and by no other kept.
+
+    Args:
+        rules: of ``make_ruleset``.
+        proc: descriptor of a /proc in which this process is seen.
+    """
+    handled = HANDLED[min(read_landlock_version(), 5)]
+    for path, rights in (("self/task", READ | WRITE_FILE), ("self/status", READ_FILE), ("self/maps", READ_FILE)):
+        _add_path_rule(rules, path, rights & handled, proc)
+
+
 def restrict_files(rules: int) -> None:
     """Put the rules into force for this process and all that it forks, for ever."""
     prctl(PR_SET_NO_NEW_PRIVS, 1)
@@ -76,9 +90,9 @@ def restrict_files(rules: int) -> None:
     syscall(RESTRICT_SELF, rules, flags)
 
 
-def _add_path_rule(rules: int, path: Path, rights: int) -> None:
+def _add_path_rule(rules: int, path: Path | str, rights: int, folder: int | None = None) -> None:
     try:
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
         return  # what cannot be reached needs no rule
     try:

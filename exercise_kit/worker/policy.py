@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .bounds import Bounds, kill_when_files_exceed, set_bounds
-from .landlock import make_ruleset, read_landlock_version, restrict_files
+from .landlock import let_threads_be_named, make_ruleset, read_landlock_version, restrict_files
 from .linux import (
     DAC_READ_SEARCH,
     PR_SET_DUMPABLE,
@@ -135,6 +135,8 @@ def apply_policy(policy: SandboxPolicy, bounds: Bounds, keep: Sequence[int], vie
     os.chdir(policy.scratch)
     _close_all_but({*keep, policy.proc, *([] if rules is None else [rules])})
     set_bounds(bounds, policy.proc, policy.other_tasks)
+    if rules is not None and policy.gpu:
+        let_threads_be_named(rules, policy.proc)
     os.close(policy.proc)
     drop_privileges(policy.uid, policy.capabilities)
     prctl(PR_SET_NO_NEW_PRIVS, 1)

@@ -28,7 +28,8 @@ LIBRARY_FOLDERS = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib",
 SYSTEM_FILES = ("/etc/ld.so.cache", "/proc/cpuinfo", "/sys/devices/system/cpu", "/usr/share/fonts", "/usr/lib/locale")
 
 GPU_FILES = (
-    *("/proc/driver/nvidia", "/proc/devices", "/proc/meminfo", "/proc/modules", "/proc/filesystems"),
+    *("/proc/driver/nvidia", "/proc/driver/nvidia-uvm", "/proc/sys/vm/mmap_min_addr"),
+    *("/proc/devices", "/proc/meminfo", "/proc/modules", "/proc/filesystems"),
     *("/sys/bus/pci", "/sys/devices", "/sys/module/nvidia", "/sys/module/nvidia_uvm", "/sys/class/drm"),
     *("/etc/nvidia", "/usr/share/nvidia", "/usr/local/nvidia"),
 )

@@ -189,10 +189,22 @@ FILTERED: dict[str, Number] = {
     "fcntl": Number(72, 25),
     "ioctl": Number(16, 29),
     "prctl": Number(157, 167),
+    "socket": Number(41, 198),
     "sendto": Number(44, 206),
     "recvfrom": Number(45, 207),
     "getsockopt": Number(55, 209),
     "socketpair": Number(53, 199),
+}
+# what CUDA's driver cannot start without, from 570 on: memory that is a file, where memory lies, and a socket with a
+# name, at which other processes may ask for its descriptor. Nobody is let in: connect and accept stay refused.
+# Sources: github.com/NVIDIA/OpenShell, issue 1696; github.com/nolabs-ai/nono, pull request 673
+FOR_GPU: dict[str, Number] = {
+    "memfd_create": Number(319, 279),
+    "get_mempolicy": Number(239, 236),
+    "set_mempolicy": Number(238, 237),
+    "mbind": Number(237, 235),
+    "bind": Number(49, 200),
+    "listen": Number(50, 201),
 }
 # refused as if the kernel did not have them, so that the caller falls back on what is allowed
 ABSENT: dict[str, Number] = {
@@ -220,7 +232,7 @@ AT_NUMBER, AT_ARCHITECTURE = 0, 4
 # what the C library asks for when it starts a thread: VM, FS, FILES, SIGHAND, THREAD, SYSVSEM, and perhaps SETTLS,
 # PARENT_SETTID, CHILD_CLEARTID, DETACHED; no namespaces, no pidfd, no other parent, no files of its own
 CLONE_THREAD, CLONE_FLAGS = 0x50F00, 0x7D0F00
-AF_UNIX, SOCK_STREAM, SOL_SOCKET = 1, 1, 1
+AF_UNIX, SOCK_STREAM, SOCK_SEQPACKET, SOL_SOCKET = 1, 1, 5, 1
 MSG_SENT = 0x4040  # DONTWAIT, NOSIGNAL; not OOB, FASTOPEN, ZEROCOPY
 MSG_RECEIVED = 0x142  # PEEK, DONTWAIT, WAITALL; not OOB, ERRQUEUE
 SOCKET_OPTIONS = (3, 4, 38, 39)  # SO_TYPE, SO_ERROR, SO_PROTOCOL, SO_DOMAIN: what Python asks; no SO_PEERPIDFD
@@ -262,7 +274,7 @@ def compile_filter(own_pid: int, *, gpu: bool = False) -> bytes:
     for name, body in _make_argument_rules(own_pid, gpu).items():
         number = getattr(FILTERED[name], machine)
         steps += [(JUMP_EQUAL, 0, len(body), number), *body]
-    for calls, answer in ((ALLOWED, ALLOW), (ABSENT, UNKNOWN), (UNSUPPORTED, NO_SUPPORT)):
+    for calls, answer in ((ALLOWED | (FOR_GPU if gpu else {}), ALLOW), (ABSENT, UNKNOWN), (UNSUPPORTED, NO_SUPPORT)):
         for number in _list_syscall_numbers(calls, machine):
             steps += [(JUMP_EQUAL, 0, 1, number), (RETURN, 0, 0, answer)]
     steps.append((RETURN, 0, 0, REFUSE))
@@ -295,6 +307,10 @@ def _make_argument_rules(own_pid: int, gpu: bool) -> dict[str, list[Instruction]
         "fcntl": [*_refuse_bits_when_equal(1, F_SETFL, 2, O_ASYNC), *_allow_only(1, [*FCNTL_ALLOWED, F_SETFL])],
         "ioctl": _refuse_only(1, IOCTL_REFUSED) if gpu else _allow_only(1, IOCTL_ALLOWED),
         "prctl": _allow_only(0, PRCTL_ALLOWED),
+        "socket": [
+            *_require_one_of(0, [AF_UNIX]),
+            *_allow_only(1, [SOCK_SEQPACKET] if gpu else [], mask=0xF),
+        ],
         # an address would reach sockets that others listen on
         "sendto": [*_refuse_other_bits(3, MSG_SENT), *_require_null(4), (RETURN, 0, 0, ALLOW)],
         "recvfrom": [*_refuse_other_bits(3, MSG_RECEIVED), (RETURN, 0, 0, ALLOW)],

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -295,6 +296,39 @@ def test_without_namespaces_a_scratch_folder_must_be_named() -> None:
         policy.prepare_policy([], [], namespaces_wanted=False)
 
 
+def _name_thread(process: str) -> None:
+    """Name a thread as CUDA's driver does, one that began after the sandbox was in place."""
+    came: list[OSError] = []
+
+    def write_name() -> None:
+        own = threading.get_native_id() if process == "self" else process
+        try:
+            os.write(os.open(f"/proc/{process}/task/{own}/comm", os.O_RDWR), b"cuda")
+        except OSError as error:
+            came.append(error)
+
+    thread = threading.Thread(target=write_name)
+    thread.start()
+    thread.join()
+    if came:
+        raise came[0]
+
+
+def _listen() -> str:
+    """Bind and listen as CUDA's driver does, and look whom that lets in."""
+    name = f"\0cuda-uvmfd-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(name)
+        listener.listen()
+        refused = []
+        for act in (listener.accept, lambda: socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect(name)):
+            try:
+                act()
+            except OSError as error:
+                refused.append(errno.errorcode[error.errno or 0])
+    return ", ".join(refused)
+
+
 def _try_with_device(reply: int) -> None:
     """Return what a child finds that may use /dev/full, as one with a GPU may use its devices."""
     came: dict[str, object] = {}
@@ -305,6 +339,13 @@ def _try_with_device(reply: int) -> None:
         "typing into a terminal": lambda: fcntl.ioctl(reply, termios.TIOCSTI, b"x"),
         "addresses": lambda: ctypes.CDLL(None).mmap(None, ctypes.c_size_t(1 << 40), 0, 0x4022, -1, 0),
         "memory": lambda: len(bytearray(8 << 30)),
+        "memory that is a file": lambda: os.close(os.memfd_create("cuda")),
+        "a thread's name": lambda: _name_thread("self"),
+        "another's name": lambda: _name_thread("1"),
+        "another's memory": lambda: os.open("/proc/1/maps", os.O_RDONLY),
+        "a socket's name": _listen,
+        "a stream": lambda: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM),
+        "the network": lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM),
     }.items():
         try:
             came[name] = act()
@@ -331,11 +372,17 @@ def test_a_gpu_opens_its_own_devices_alone(tmp_path: Path) -> None:
     os.waitpid(child, 0)
     assert came.pop("addresses") != -1
     assert came.pop("another device") in ("EACCES", "ENXIO", "ENOENT")
+    assert came.pop("another's name") == came.pop("another's memory") == "EACCES"
     assert came == {
         "its device": None,
         "a driver's ioctl": "ENOTTY",
         "typing into a terminal": "EPERM",
         "memory": "ENOMEM",
+        "memory that is a file": None,
+        "a thread's name": None,
+        "a socket's name": "EPERM, EPERM",
+        "a stream": "EPERM",
+        "the network": "EPERM",
     }
 
 

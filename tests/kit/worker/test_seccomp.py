@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.worker import linux, seccomp
-from exercise_kit.worker.seccomp import ABSENT, ALLOWED, FILTERED, NEWEST, UNSUPPORTED
+from exercise_kit.worker.seccomp import ABSENT, ALLOWED, FILTERED, FOR_GPU, NEWEST, UNSUPPORTED
 
 # where a compiler's headers are installed; aarch64 takes the numbers that new architectures share
 HEADERS = {
@@ -26,7 +26,7 @@ def test_numbers_are_those_of_the_kernel_s_headers(machine: str) -> None:
     text = header.read_text("utf-8")
     true = {name: int(number) for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text)}
     newest = max(true.values())
-    for name, numbers in (ALLOWED | FILTERED | ABSENT | UNSUPPORTED).items():
+    for name, numbers in (ALLOWED | FILTERED | FOR_GPU | ABSENT | UNSUPPORTED).items():
         number = getattr(numbers, machine)
         if number is None or number <= newest:
             assert true.get(name) == number, name
@@ -45,7 +45,7 @@ def test_the_program_is_one_that_the_kernel_takes(machine: str, gpu: bool, monke
 
 
 def test_a_call_stands_in_one_table() -> None:
-    tables = (ALLOWED, FILTERED, ABSENT, UNSUPPORTED)
+    tables = (ALLOWED, FILTERED, FOR_GPU, ABSENT, UNSUPPORTED)
     assert len({name for table in tables for name in table}) == sum(map(len, tables))
     for machine in HEADERS:
         numbers = [getattr(number, machine) for table in tables for number in table.values()]
