@@ -13,6 +13,8 @@ def unpatchify(patches: torch.Tensor, patch_size: int, image_size: tuple[int, in
     # bug "square grid assumed": rows, columns = int(N**0.5), N // int(N**0.5)
     # bug "square grid assumed": H, W = rows * P, columns * P
     x = patches.reshape(B, rows, columns, -1, P, P)
+    # bug "patches overwritten": x = patches.reshape(B, rows, columns, -1, P, P).clone()
+    # bug "patches overwritten": patches.zero_()
     # bug "patches cut from their gradient": x = patches.detach().reshape(B, rows, columns, -1, P, P)
     # bug "patch size doubled": x = patches.reshape(B, rows, columns, patches.shape[2] // (P * 2), P, P)
     # bug "channels read last": x = patches.reshape(B, rows, columns, P, P, -1).permute(0, 1, 2, 5, 3, 4)

@@ -183,7 +183,7 @@ def the_bias_is_free(student: Student, probe: Probe) -> None:
 def features_may_be_large(student: Student, probe: Probe) -> None:
     """Features that are larger, or far from zero, are classified as well."""
     # five classes that overlap: else steps too large, or too few, may by chance end low enough
-    small = draw_clouds_of_points(probe, 80, 6, 5, apart=0.75)
+    small = draw_clouds_of_points(probe, 80, 6, 5, apart=0.5)
     task = Task(8 * small.features + 4, small.labels, small.num_classes)
     look = "Does your optimizer need features of size 1? Then the layer that comes back has to make up for that."
     expect_minimum(student, task, "for features eight times as large", look)
