@@ -1,7 +1,7 @@
 """Everything that waits for a GPU, by one command, in at most twelve minutes of a machine that has one.
 
-    python benchmarks/on_gpu.py --pack DIR --data DATA     # here: what travels, at most 60 MB
-    python DIR/on_gpu.py --out OUT                         # there: no network, nothing to install
+    python benchmarks/on_gpu.py --pack DIR --data DATA     # here: what travels, in DIR/1, DIR/2, ...
+    python ALL/on_gpu.py --out OUT                         # there, all their files in one folder; nothing to install
 
 The most wanted comes first: grading, the tests that skip without CUDA, the recipes, their company, the libraries. Each
 item is a process of its own with a time limit; OUT/results.json is written after each, and a command that was killed
@@ -27,6 +27,7 @@ HERE = Path(__file__).resolve().parent
 BUDGET = 12 * 60.0
 TESTS = ("tests/course/training", "tests/course/data/test_augmentation.py")
 PLUGIN = "exercise_kit.pytest_plugin.submission_option"
+LONG = ("lunches", "gpu-best", "libraries")
 TAIL = 3000  # characters of an item's output that are kept
 
 
@@ -57,6 +58,7 @@ def list_items(place: Path, out: Path, device: str, tiny: bool) -> list[Item]:
     # an installed package has told pytest of its plug-in, and twice is an error
     known = any(each.value == PLUGIN for each in importlib.metadata.entry_points(group="pytest11"))
     submission = (*(() if known else ("-p", PLUGIN)), "--submission", str(place / "homework.ipynb"))
+    lunches = ("benchmarks/cpu_lunch.py", "--data", data, "--device", device, "--runs", str(out / "lunches"))
     pytest = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
     hidden = ("tests/hidden", *("-k", "normalize_images") * tiny)
     found = [
@@ -74,6 +76,7 @@ def list_items(place: Path, out: Path, device: str, tiny: bool) -> list[Item]:
         Item("tests that need a GPU", (*pytest, "-k", "cuda or gpu", *TESTS), 90),
         Item("a step", ("benchmarks/gpu_step.py", str(out / "step.json"), device, *["tiny"] * tiny), 90),
         Item("gpu-minute", make_train_command("gpu-minute", 0), 120),
+        Item("lunches", (*lunches, "wide", "wide-slow", "wide-class-token"), 300),
         Item("gpu-best", make_train_command("gpu-best", 0), 420),
         Item(
             "colab-t4 in fp16",
@@ -84,7 +87,7 @@ def list_items(place: Path, out: Path, device: str, tiny: bool) -> list[Item]:
         Item("libraries", ("benchmarks/models.py", "--device", device, "--output", str(out / "models.json")), 240),
     ]
     if tiny:  # without the long ones, on a machine that may be busy
-        found = [replace(each, limit=4 * each.limit) for each in found if each.name not in ("gpu-best", "libraries")]
+        found = [replace(each, limit=4 * each.limit) for each in found if each.name not in LONG]
     return found
 
 
@@ -229,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.pack:
         size = gpu_pack.make_pack(options.pack, options.dataset, options.data, options.students, options.lesson)
         for name in ("on_gpu.py", "gpu_pack.py"):
-            shutil.copy(HERE / name, options.pack)
+            shutil.copy(HERE / name, options.pack / "1")
         print(f"{options.pack}: {size / 1e6:.1f} MB")
         return
     out = options.out.resolve()
