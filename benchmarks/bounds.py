@@ -28,8 +28,8 @@ GRADE = """
 import json, subprocess, sys
 from pathlib import Path
 from exercise_kit.nbgrader.class_folder import new_class
-from exercise_kit.nbgrader.demo_class import rehearse
-from vit_course.demo import LESSON, students
+from exercise_kit.nbgrader.demo_class import grade_demo_class
+from vit_course.demo import LESSON, make_students
 
 if __name__ == "__main__":
     root = Path(sys.argv[1])
@@ -38,7 +38,7 @@ if __name__ == "__main__":
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     (alone,) = json.loads(Path("results.json").read_text())["submissions"]
     folder = new_class(Path("class"), root).path
-    graded = rehearse(folder, LESSON, students, lambda words: print(words, file=sys.stderr))
+    graded = grade_demo_class(folder, LESSON, make_students, lambda words: print(words, file=sys.stderr))
     pages = {each.student: each.score for each in graded if each.feedback.exists()}
     print(json.dumps({"grade": alone["score"], "nbgrader": pages}))
 """

@@ -187,7 +187,7 @@ job._judge_pool.warm_up(task)
 warm = job._judge_pool._warm
 assert warm is not None and not {"torch", "numpy", "pytest", "IPython"} & sys.modules.keys()
 assert any(view.name.startswith("01-") for view in warm.views)
-done = job.grade_here(task)
+done = job.grade_task(task)
 assert done.result.status == "graded" and done.result.score == 0.0, done
 assert job._judge_pool.judge._sandbox._warm is warm, "the judge makes its workers of it"
 job._judge_pool.close()
