@@ -5,7 +5,8 @@
 
 The most wanted comes first: grading, the tests that skip without CUDA, the recipes, their company, the libraries. Each
 item is a process of its own with a time limit; OUT/results.json is written after each, and a command that was killed
-goes on where it was. Predictions (results/gpu/predictions.json) stand beside outcomes in OUT/report.txt.
+goes on where it was. Copy each part out of the folder that it travels in, which the next call may take away.
+Predictions (results/gpu/predictions.json) stand beside outcomes in OUT/report.txt.
 """
 
 from __future__ import annotations
