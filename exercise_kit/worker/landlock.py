@@ -70,9 +70,10 @@ def make_ruleset(
 
 
 def let_threads_be_named(rules: int, proc: int) -> None:
-    """Let this process write what its own threads are called, as CUDA's driver does from 570 on, and fails where not.
+    """Let this process name its own threads, and read what /proc says of them: else CUDA's driver from 570 on fails.
 
-    A rule holds for a process' own folder of /proc, so that it is made in the child, and by no other kept.
+    A process' own folder of /proc is there once it runs, so that the child adds the rule. Later children, which share
+    the rules, find nothing where it leads.
 
     Args:
         rules: of ``make_ruleset``.
