@@ -88,8 +88,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="where CIFAR-10 is; by default it is downloaded")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--runs", type=Path, default=Path(tempfile.gettempdir()) / "vit_course_lunches")
+    parser.add_argument("--threads", type=int, default=1, help="1, so that seconds are those of one core")
     options = parser.parse_args()
-    torch.set_num_threads(1)
+    torch.set_num_threads(options.threads)
     if options.device == "cuda":
         compute_on_gpu_as_on_cpu()
     for name in options.variants:
