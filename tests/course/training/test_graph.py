@@ -187,25 +187,6 @@ def test_several_processes_and_a_cpu_go_without() -> None:
     assert make_recorder(Processes(torch.device("cuda"), count=2)) is None
 
 
-def test_the_stand_in_refuses_to_read_a_number() -> None:
-    """What the tests above rest on."""
-    with pytest.raises(RuntimeError, match="not permitted when stream is capturing"):
-        FakeGraph().record(lambda: torch.ones(1) * torch.ones(1).item())
-
-
-def test_the_stand_in_repeats_numbers_and_draws_anew() -> None:
-    graph, place, factor = FakeGraph(), torch.ones(1), 2.0
-    result, replay = graph.record(lambda: place * factor + torch.rand(1, generator=graph.draws))
-    factor = 3.0
-    place.fill_(10.0)
-    seen = []
-    for _ in range(2):
-        replay()
-        seen.append(result.item())
-    assert all(20 <= each < 21 for each in seen)
-    assert seen[0] != seen[1]
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="records a CUDA graph, and there is no GPU")
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 def test_a_cuda_graph_computes_what_python_does(
