@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -150,11 +151,8 @@ def test_nothing_waits_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
     images = make_random_pixels(256, 3, 32, 32).to("meta")
     randaugment(images, make_generator())  # once, where each pixel comes from is copied
-
-    def refuse_torch_tensor(*_: object, **__: object) -> None:
-        raise AssertionError("torch.tensor copies to a GPU and waits")
-
-    monkeypatch.setattr(torch, "tensor", refuse_torch_tensor)
+    refusal = AssertionError("torch.tensor copies to a GPU and waits")
+    monkeypatch.setattr(torch, "tensor", Mock(side_effect=refusal))
     with Waits() as waits:
         result = randaugment(images, make_generator(1))
     assert waits.seen == []

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import socket
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -104,10 +105,7 @@ def test_an_interrupted_download_leaves_nothing(
 def test_a_folder_that_takes_nothing_asks_for_another(
     error: OSError, download_mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail_download(self: object) -> None:
-        raise error
-
-    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", fail_download)
+    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", Mock(side_effect=error))
     with pytest.raises(MissingDatasetError, match=rf"{error.strerror}\. Name a folder with room to write by --data"):
         load_torchvision_dataset("cifar10", tmp_path)
 

@@ -4,6 +4,7 @@ import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -136,10 +137,8 @@ class TestBadFiles:
     def test_a_folder_that_cannot_be_written_is_a_sentence_and_no_traceback(
         self, tiny_model, random_dataset, tmp_path, monkeypatch
     ) -> None:
-        def raise_permission_error(*_: object) -> None:
-            raise PermissionError(13, "Permission denied")
-
-        monkeypatch.setattr(checkpoints, "write", raise_permission_error)  # root may write everywhere
+        denied = Mock(side_effect=PermissionError(13, "Permission denied"))  # root may write everywhere
+        monkeypatch.setattr(checkpoints, "write", denied)
         with pytest.raises(
             CheckpointError, match=r"cannot write .*m\.safetensors, .*: Permission denied\. Make"
         ) as why:

@@ -6,8 +6,8 @@ On a CPU by a stand-in (`fake_graph`), which repeats operations and runs no Pyth
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -172,10 +172,7 @@ class TestWhereItCannotBeRecorded:
         assert_same_weights(model, ordinary)
 
     def test_memory_that_a_graph_would_need(self, tiny_model, fake_graph: FakeGraph, monkeypatch) -> None:
-        def raise_out_of_memory(work: Callable[[], Tensor]) -> None:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-
-        monkeypatch.setattr(fake_graph, "record", raise_out_of_memory)
+        monkeypatch.setattr(fake_graph, "record", Mock(side_effect=torch.OutOfMemoryError("CUDA out of memory")))
         with pytest.warns(UserWarning, match="OutOfMemoryError: CUDA out of memory"):
             assert train_model(tiny_model(**DRAWN)).ending == "finished"
 
