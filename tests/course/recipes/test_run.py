@@ -135,7 +135,6 @@ class TestChoices:
         ("choice", "words"),
         [
             ({"precision": "fp8"}, r"tiny cannot be run so: precision must be one of .* not 'fp8'"),
-            ({"device": "abacus"}, r"device must be .* not 'abacus'"),
             ({"device": "cpu", "precision": "fp16"}, 'tiny cannot be run so: precision "fp16" is for GPUs'),
             ({"epochs": 0}, "epochs must be at least 1, not 0"),
             ({"wandb": True}, "--wandb needs wandb, which is not installed"),
@@ -347,13 +346,6 @@ class TestExamine:
             check_images_fit_model(
                 finished_run, open_checkpoint(finished_run / "best.safetensors"), shapes(20, image_size=16)
             )
-
-    def test_what_is_no_checkpoint_is_refused(self, tmp_path: Path, few_shapes: Path) -> None:
-        with pytest.raises(CheckpointError, match="no checkpoint"):
-            evaluate_checkpoint(tmp_path, few_shapes)
-        (tmp_path / "best.safetensors").write_text("hello")
-        with pytest.raises(CheckpointError, match="no safetensors file"):
-            evaluate_checkpoint(tmp_path, few_shapes)
 
 
 def test_recipe_json_tells_what_the_folder_holds(finished_run: Path) -> None:
