@@ -1,27 +1,14 @@
-"""The run under Colab's packages: of today's dependencies, nothing upgraded there, and what is missing is seen."""
+"""The run under Colab's packages: of today's dependencies, and nothing upgraded there."""
 
-import base64
-import io
 import json
 import re
 import tomllib
 from pathlib import Path
 
-import nbformat
 import pytest
-from colab import (
-    PINS,
-    REPORT_MIME,
-    RESULTS,
-    SHOWN,
-    Outcome,
-    check_cell_outputs,
-    compute_dependencies_digest,
-    read_colab_versions,
-)
+from colab import PINS, RESULTS, SHOWN, compute_dependencies_digest, read_colab_versions
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from PIL import Image
 
 ROOT = Path(__file__).parents[3]
 # what no package of Colab's gives, so that the setup cell installs it
@@ -64,76 +51,3 @@ def test_no_dependency_of_a_student_s_asks_for_more_than_colab_has():
 def test_colab_s_packages_are_named_by_name_and_version_only():
     lines = [line for line in PINS.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.+!]+", line)] == []
-
-
-def make_striped_png(*colors):
-    """A PNG with a stripe of each color."""
-    image, stream = Image.new("RGB", (len(colors), 4)), io.BytesIO()
-    for column, color in enumerate(colors):
-        image.paste(color, (column, 0, column + 1, 4))
-    image.save(stream, "PNG")
-    return stream.getvalue()
-
-
-def make_executed_cell(source, *outputs, **metadata):
-    """A cell that has shown these outputs."""
-    cell = nbformat.v4.new_code_cell(source, metadata=metadata)
-    cell.outputs = [nbformat.v4.new_output(**each) for each in outputs]
-    return cell
-
-
-def make_display_output(**data):
-    return {"output_type": "display_data", "data": {name.replace("_", "/"): value for name, value in data.items()}}
-
-
-GOOD = base64.b64encode(make_striped_png("white", "black")).decode()
-BLANK = base64.b64encode(make_striped_png("white", "white")).decode()
-REPORT = {"text/plain": "2.0", "text/html": "<section>Likely cause</section>", REPORT_MIME: {}}
-GRADED = {"nbgrader": {"grade": True, "points": 2}}
-WRONG = [
-    (make_executed_cell("plt.show()"), "no picture, and it draws one"),
-    (
-        make_executed_cell("show_images(photo())", make_display_output(text_plain="<Figure size 640x480 with 1 Axes>")),
-        "words in place of a picture",
-    ),
-    (make_executed_cell("draw(curves)", make_display_output(image_png=BLANK)), "a blank picture"),
-    (
-        make_executed_cell("explore_patches(photo())", make_display_output(image_png=GOOD)),
-        "no controls, and it has some",
-    ),
-    (make_executed_cell('check("scale", scale)'), "a check without a report"),
-    (
-        make_executed_cell("check(1)", {"output_type": "display_data", "data": {**REPORT, "text/html": ""}}),
-        "a report without HTML",
-    ),
-    (
-        make_executed_cell(
-            "check(1)", {"output_type": "display_data", "data": {**REPORT, "text/plain": "1.0"}}, **GRADED
-        ),
-        "earns",
-    ),
-    (make_executed_cell("1", {"output_type": "stream", "name": "stderr", "text": "a warning"}), "on stderr: a warning"),
-    (
-        make_executed_cell("1", {"output_type": "error", "ename": "TypeError", "evalue": "no", "traceback": []}),
-        "TypeError: no",
-    ),
-]
-
-
-@pytest.mark.parametrize(("cell", "problem"), WRONG, ids=[each[1] for each in WRONG])
-def test_what_a_cell_does_not_show_is_a_problem(cell, problem):
-    outcome = Outcome()
-    check_cell_outputs(cell, outcome)
-    assert [each for each in outcome.problems if problem in each]
-
-
-def test_what_a_cell_shows_is_counted():
-    outcome = Outcome()
-    check_cell_outputs(make_executed_cell("show_images(photo())", make_display_output(image_png=GOOD)), outcome)
-    check_cell_outputs(
-        make_executed_cell("1", make_display_output(text_html=f'<img src="data:image/png;base64,{GOOD}">')), outcome
-    )
-    check_cell_outputs(
-        make_executed_cell("check(1)", {"output_type": "display_data", "data": REPORT}, **GRADED), outcome
-    )
-    assert (outcome.pictures, outcome.reports, outcome.mistakes_named, outcome.problems) == (2, 1, 1, [])

@@ -10,32 +10,21 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from gpu_pack import THERE
 
 from tests.bare_python import isolate_environment
 from vit_course.data import shapes
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "benchmarks" / "on_gpu.py"
-# a lent machine's Python has these, and what they need
-THERE = [
-    "torch",
-    "torchvision",
-    "numpy",
-    "matplotlib",
-    "safetensors",
-    "scikit-learn",
-    "tqdm",
-    "rich",
-    "typer",
-    "pytest",
-]
 
 
-def find_requirements(names: list[str]) -> set[str]:
+def find_requirements(names: Iterable[str]) -> set[str]:
     found: set[str] = set()
     left = list(names)
     while left:
@@ -53,7 +42,7 @@ def find_requirements(names: list[str]) -> set[str]:
 
 @pytest.fixture(scope="module")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python that sees nothing but those packages."""
+    """A Python that sees nothing but what a lent machine's has, and what that needs."""
     folder = tmp_path_factory.mktemp("bare")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     site = next((folder / "lib").glob("python*")) / "site-packages"

@@ -17,6 +17,7 @@ import pytest
 import torch
 from PIL import Image
 
+from vit_course.data import ImageDataset
 from vit_course.data.torchvision_sets import PUBLISHED
 
 COUNTS = {"train": 12, "t10k": 5}
@@ -24,6 +25,12 @@ COUNTS = {"train": 12, "t10k": 5}
 
 def make_generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def make_numbered_dataset(count: int = 23) -> ImageDataset:
+    """Every image is filled with its own number, which is its label too."""
+    images = torch.arange(count, dtype=torch.uint8)[:, None, None, None].expand(-1, 1, 4, 4)
+    return ImageDataset(images.contiguous(), torch.arange(count), tuple(map(str, range(count))), "numbered")
 
 
 def compute_md5(path: Path) -> str:
@@ -100,6 +107,13 @@ def download_mirror(served_folder: tuple[Path, str], monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(published, "test_list", [["last", sums["last"]]])
         monkeypatch.setattr(published, "meta", {"filename": "meta", "key": name_key, "md5": sums["meta"]})
     return folder
+
+
+@pytest.fixture
+def break_downloads(download_mirror: Path) -> None:
+    """Nothing can be downloaded."""
+    for path in download_mirror.glob("*.gz"):
+        path.unlink()
 
 
 SavePicture = Callable[..., Path]

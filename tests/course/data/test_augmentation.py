@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from torch import Tensor
@@ -9,7 +7,6 @@ from torch import Tensor
 from tests.course.data.conftest import make_generator
 from vit_course.data import Augmentation, augment, mix, shapes
 
-EVERYTHING = Augmentation(max_shift=3, flip=True, erase=6, randaugment=True, affine=1.0, color=1.0)
 EACH = {
     "shift": Augmentation(max_shift=3),
     "flip": Augmentation(flip=True),
@@ -88,11 +85,6 @@ class TestErase:
 
 
 class TestRandAugment:
-    def test_neighbors_are_changed_apart(self) -> None:
-        images = shapes(1).images.repeat(64, 1, 1, 1)
-        result = augment(images, EACH["randaugment"], make_generator())
-        assert len({image.numpy().tobytes() for image in result}) > 24
-
     def test_gray_images_can_be_changed(self) -> None:
         images = shapes(32).images[:, :1]
         result = augment(images, EACH["randaugment"], make_generator())
@@ -169,13 +161,6 @@ class TestEachChange:
         first, second = (augment(batch, EACH[name], make_generator()) for batch in (images, others))
         assert torch.equal(first[17], second[17])
 
-    def test_the_global_generator_is_left_alone(self, name: str) -> None:
-        torch.manual_seed(0)
-        expected = torch.rand(3)
-        torch.manual_seed(0)
-        augment(shapes(20).images, EACH[name], make_generator())
-        assert torch.equal(torch.rand(3), expected)
-
 
 def test_nothing_is_the_default() -> None:
     images = repeat_image(3)
@@ -185,14 +170,14 @@ def test_nothing_is_the_default() -> None:
 @pytest.mark.parametrize("name", ["max_shift", "erase", "mixup", "cutmix", "affine", "color"])
 def test_negative_numbers_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must not be negative, but it is -1"):
-        replace(Augmentation(), **{name: -1})
+        Augmentation(**{name: -1})
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="compares a GPU with the CPU, and there is none")
 def test_a_gpu_sees_the_same_shifts_flips_and_squares() -> None:
     images = shapes(64).images
-    # these blend with means or between pixels, which each device rounds in its way
-    changes = replace(EVERYTHING, randaugment=False, affine=0.0, color=0.0)
+    # the others blend with means or between pixels, which each device rounds in its way
+    changes = Augmentation(max_shift=3, flip=True, erase=6)
     on_gpu = augment(images.cuda(), changes, make_generator())
     assert torch.equal(on_gpu.cpu(), augment(images, changes, make_generator()))
 
@@ -229,16 +214,3 @@ class TestMix:
         mixed, targets = mix(self.images, self.labels, 5, Augmentation(), make_generator())
         assert mixed is self.images
         assert torch.equal(targets, torch.eye(5)[self.labels])
-
-    @pytest.mark.parametrize("augmentation", [Augmentation(mixup=0.8), Augmentation(cutmix=1.0)])
-    def test_the_generator_decides_and_no_other(self, augmentation: Augmentation) -> None:
-        torch.manual_seed(0)
-        expected = torch.rand(3)
-        torch.manual_seed(0)
-        first = mix(self.images, self.labels, 5, augmentation, make_generator(1))
-        assert torch.equal(torch.rand(3), expected)
-        again = mix(self.images, self.labels, 5, augmentation, make_generator(1))
-        other = mix(self.images, self.labels, 5, augmentation, make_generator(2))
-        assert all(torch.equal(one, two) for one, two in zip(first, again, strict=True))
-        assert not torch.equal(first[0], other[0])
-        assert torch.allclose(first[1].sum(1), torch.ones(6))

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import builtins
+import sys
 from dataclasses import replace
 
 import pytest
@@ -38,14 +38,7 @@ class TestDigits:
         assert dataset.labels[:10].tolist() == list(range(10))
 
     def test_without_scikit_learn_the_extra_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        real_import = builtins.__import__
-
-        def refuse_to_import_sklearn(name: str, *rest: object) -> object:
-            if name.startswith("sklearn"):
-                raise ImportError(name)
-            return real_import(name, *rest)
-
-        monkeypatch.setattr(builtins, "__import__", refuse_to_import_sklearn)
+        monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
         with pytest.raises(ImportError, match=r"vit-course\[train\]"):
             digits()
 

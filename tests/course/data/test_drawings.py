@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from vit_course.data.bundled import SHAPES, draw_shapes
+from vit_course.data.bundled import SHAPES
 
 AREAS = {  # by hand, in units of the radius squared
     "disc": 2.545,
@@ -26,7 +26,3 @@ def test_a_shape_covers_its_area(name: str) -> None:
     area = (distance < 0).float().mean().item() * 3.0**2
     assert distance.isfinite().all()
     assert area == pytest.approx(AREAS[name], abs=0.03)  # an outline crosses a few hundred cells of 1e-4
-
-
-def test_another_size_can_be_drawn() -> None:
-    assert draw_shapes(torch.tensor([3, 5]), torch.Generator(), 48).shape == (2, 3, 48, 48)

@@ -3,13 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.course.data.conftest import make_numbered_dataset
 from vit_course.data import ImageDataset, channel_statistics, shapes, train_validation_split
-
-
-def make_numbered_dataset(count: int = 20, channels: int = 3, num_classes: int = 4) -> ImageDataset:
-    """Every image is filled with its own number."""
-    images = torch.arange(count, dtype=torch.uint8)[:, None, None, None].expand(-1, channels, 5, 6)
-    return ImageDataset(images, torch.arange(count) % num_classes, tuple("abcd"[:num_classes]), "numbered")
 
 
 class TestImageDataset:
@@ -47,9 +42,6 @@ class TestImageDataset:
         assert part.labels.tolist() == [3, 1]
         assert part.mean == dataset.mean
 
-    def test_its_repr_is_short(self) -> None:
-        assert repr(make_numbered_dataset()) == "ImageDataset(numbered: 20 images 3x5x6, 4 classes)"
-
 
 class TestStatistics:
     def test_they_are_those_of_the_pixels(self) -> None:
@@ -86,8 +78,3 @@ class TestSplit:
         train, validation = train_validation_split(make_numbered_dataset(), 5)
         assert (train.mean, train.std) == channel_statistics(train.images)
         assert (validation.mean, validation.std) == (train.mean, train.std)
-
-    @pytest.mark.parametrize("num_validation", [0, -1, 20, 21])
-    def test_no_part_is_empty(self, num_validation: int) -> None:
-        with pytest.raises(ValueError, match=f"num_validation {num_validation} is not between 1 and 19"):
-            train_validation_split(make_numbered_dataset(), num_validation)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -76,10 +77,7 @@ def test_damage_anywhere_in_a_compressed_file_is_reported(tmp_path: Path) -> Non
 
 
 def test_too_little_memory_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def raise_memory_error(*_: object, **__: object) -> None:
-        raise MemoryError("Unable to allocate 1 TiB")
-
-    monkeypatch.setattr(np, "load", raise_memory_error)
+    monkeypatch.setattr(np, "load", Mock(side_effect=MemoryError("Unable to allocate 1 TiB")))
     with pytest.raises(MemoryError, match="1 TiB"):
         load_npz(write_npz(tmp_path / "large.npz"))
 

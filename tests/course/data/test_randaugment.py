@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -108,13 +109,6 @@ def test_every_image_of_a_batch_has_its_own_two_operations() -> None:
     assert torch.equal(result, twice)
 
 
-def test_images_keep_their_places() -> None:
-    images = make_random_pixels(60, 3, 8, 8)
-    drawn = apply_random_operation(images, make_generator())
-    candidates = [change(images) for change in list_operations(8, 8, CPU)]
-    assert all(any(torch.equal(drawn[i], each[i]) for each in candidates) for i in range(60))
-
-
 @pytest.mark.parametrize("size", [(32, 32), (9, 14), (2, 5)])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_all_at_once_is_what_groups_are(channels: int, size: tuple[int, int]) -> None:
@@ -150,11 +144,8 @@ def test_nothing_waits_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
     images = make_random_pixels(256, 3, 32, 32).to("meta")
     randaugment(images, make_generator())  # once, where each pixel comes from is copied
-
-    def refuse_torch_tensor(*_: object, **__: object) -> None:
-        raise AssertionError("torch.tensor copies to a GPU and waits")
-
-    monkeypatch.setattr(torch, "tensor", refuse_torch_tensor)
+    refusal = AssertionError("torch.tensor copies to a GPU and waits")
+    monkeypatch.setattr(torch, "tensor", Mock(side_effect=refusal))
     with Waits() as waits:
         result = randaugment(images, make_generator(1))
     assert waits.seen == []

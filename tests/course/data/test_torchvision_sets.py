@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import socket
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -13,27 +14,32 @@ from vit_course.data.torchvision_sets import PUBLISHED, has_any_file, is_complet
 REAL = Path(__file__).parents[4] / "shared" / "data" / "mnist.tar.xz"
 
 
-def list_files_below(folder: Path) -> set[str]:
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+def move_archives(name: str, mirror: Path, root: Path, end: int | None = None) -> None:
+    """Put a set's packed files where torchvision looks for them, each up to this byte; the mirror has none then."""
+    place = root if "cifar" in name else root / PUBLISHED[name].title / "raw"
+    place.mkdir(parents=True, exist_ok=True)
+    for path in mirror.glob("*.gz"):
+        (place / path.name).write_bytes(path.read_bytes()[:end])
+        path.unlink()
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 class TestDownload:
-    def test_it_lies_in_place_as_torchvision_reads_it(self, name: str, download_mirror: Path, tmp_path: Path) -> None:
+    def test_it_lies_in_place_as_torchvision_reads_it_and_nothing_else(
+        self, name: str, download_mirror: Path, tmp_path: Path
+    ) -> None:
         from torchvision import datasets
 
-        train, test = load_torchvision_dataset(name, tmp_path / "new" / "root")
-        published = getattr(datasets, PUBLISHED[name].title)(tmp_path / "new" / "root", train=False)
+        root = tmp_path / "new" / "root"
+        train, test = load_torchvision_dataset(name, root)
+        assert len([path for path in root.rglob("*") if path.is_file()]) == 4
+        assert len(list(root.iterdir())) == 1
+        published = getattr(datasets, PUBLISHED[name].title)(root, train=False)
         assert (len(train), len(test)) == (12, len(published))
         pixels = torch.as_tensor(published.data)
         assert torch.equal(test.images.permute(0, 2, 3, 1).reshape(pixels.shape), pixels)
         assert test.labels.tolist() == list(published.targets)
         assert train.name == name
-
-    def test_nothing_but_the_set_is_left(self, name: str, download_mirror: Path, tmp_path: Path) -> None:
-        load_torchvision_dataset(name, tmp_path)
-        assert len(list_files_below(tmp_path)) == 4
-        assert len(list(tmp_path.iterdir())) == 1
 
     def test_the_second_time_needs_no_mirror(self, name: str, download_mirror: Path, tmp_path: Path) -> None:
         first, _ = load_torchvision_dataset(name, tmp_path)
@@ -42,17 +48,12 @@ class TestDownload:
         assert torch.equal(load_torchvision_dataset(name, tmp_path)[0].images, first.images)
 
     def test_archives_that_lie_there_are_unpacked(self, name: str, download_mirror: Path, tmp_path: Path) -> None:
-        place = tmp_path if "cifar" in name else tmp_path / PUBLISHED[name].title / "raw"
-        place.mkdir(parents=True, exist_ok=True)
-        for path in download_mirror.glob("*.gz"):
-            path.rename(place / path.name)
+        move_archives(name, download_mirror, tmp_path)
         assert len(load_torchvision_dataset(name, tmp_path)[0]) == 12
 
     def test_no_network_says_what_to_do_and_leaves_nothing(
-        self, name: str, download_mirror: Path, tmp_path: Path
+        self, name: str, break_downloads: None, tmp_path: Path
     ) -> None:
-        for path in download_mirror.glob("*.gz"):
-            path.unlink()
         with pytest.raises(MissingDatasetError, match=rf"{PUBLISHED[name].title} is not in .*internet.*or {name}\.npz"):
             load_torchvision_dataset(name, tmp_path)
         assert list(tmp_path.iterdir()) == []
@@ -65,10 +66,7 @@ class TestDownload:
         assert list(tmp_path.iterdir()) == []
 
     def test_an_archive_downloaded_by_half_is_named(self, name: str, download_mirror: Path, tmp_path: Path) -> None:
-        place = tmp_path if "cifar" in name else tmp_path / PUBLISHED[name].title / "raw"
-        place.mkdir(parents=True, exist_ok=True)
-        for path in download_mirror.glob("*.gz"):
-            (place / path.name).write_bytes(path.read_bytes()[:-20])
+        move_archives(name, download_mirror, tmp_path, -20)
         with pytest.raises(DatasetError, match=r"\.gz was downloaded by half.*Delete it and try again") as caught:
             load_torchvision_dataset(name, tmp_path)
         assert not isinstance(caught.value, MissingDatasetError)
@@ -107,10 +105,7 @@ def test_an_interrupted_download_leaves_nothing(
 def test_a_folder_that_takes_nothing_asks_for_another(
     error: OSError, download_mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail_download(self: object) -> None:
-        raise error
-
-    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", fail_download)
+    monkeypatch.setattr("torchvision.datasets.CIFAR10.download", Mock(side_effect=error))
     with pytest.raises(MissingDatasetError, match=rf"{error.strerror}\. Name a folder with room to write by --data"):
         load_torchvision_dataset("cifar10", tmp_path)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.optim import SGD
 from typer.testing import CliRunner
 from wrong_models import iterate_wrong_models
 
@@ -167,25 +168,19 @@ def test_an_error_of_the_model_is_told_with_its_line(right_model):
 @pytest.mark.parametrize(
     ("change", "asked", "words"),
     [
-        (lambda model, given: given.update(labels=torch.tensor([0, 10])), "labels_in_range", "0 to 10"),
+        (lambda model: {"labels": torch.tensor([0, 10])}, "labels_in_range", "0 to 10"),
         (
-            lambda model, given: given.update(optimizer=torch.optim.SGD(model.head.parameters(), lr=0.1)),
+            lambda model: {"optimizer": SGD(model.head.parameters(), lr=0.1)},
             "optimizer_holds_all",
             "not in the optimizer",
         ),
-        (
-            lambda model, given: given.update(loss=lambda logits, labels: logits.sum() * float("nan")),
-            "step_changes_all",
-            "nan",
-        ),
+        (lambda model: {"loss": lambda logits, labels: logits.sum() * float("nan")}, "step_changes_all", "nan"),
     ],
 )
 def test_a_step_of_learning(right_model, change, asked, words):
     model = copy.deepcopy(right_model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    given = {"labels": torch.tensor([0, 1]), "optimizer": optimizer, "loss": None}
-    change(model, given)
-    found = [each for each in diagnose(model, IMAGES, **given).of("wrong") if each.asked == asked]
+    given = {"labels": torch.tensor([0, 1]), "optimizer": SGD(model.parameters(), lr=0.1), "loss": None}
+    found = [each for each in diagnose(model, IMAGES, **(given | change(model))).of("wrong") if each.asked == asked]
     assert len(found) == 1
     assert words in found[0].seen
 

@@ -146,9 +146,6 @@ class TestConfigFor:
 
 
 class TestFind:
-    def test_by_name(self) -> None:
-        assert find("cpu-minute") is RECIPES["cpu-minute"]
-
     def test_a_near_name_is_suggested(self) -> None:
         with pytest.raises(RecipeError, match=r"no recipe 'cpu_minute'\. Did you mean cpu-minute"):
             find("cpu_minute")

@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -134,7 +135,6 @@ class TestChoices:
         ("choice", "words"),
         [
             ({"precision": "fp8"}, r"tiny cannot be run so: precision must be one of .* not 'fp8'"),
-            ({"device": "abacus"}, r"device must be .* not 'abacus'"),
             ({"device": "cpu", "precision": "fp16"}, 'tiny cannot be run so: precision "fp16" is for GPUs'),
             ({"epochs": 0}, "epochs must be at least 1, not 0"),
             ({"wandb": True}, "--wandb needs wandb, which is not installed"),
@@ -219,11 +219,8 @@ def test_an_interrupted_run_looks_at_no_test_image(few_shapes, tmp_path, monkeyp
 
 
 def test_ctrl_c_while_it_is_measured_says_how_to_go_on(few_shapes, tmp_path, monkeypatch) -> None:
-    def raise_interrupt(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
     options = RunOptions(tmp_path / "run", few_shapes, epochs=1, device="cpu", progress=False)
-    monkeypatch.setattr(run, "measure_and_draw", raise_interrupt)
+    monkeypatch.setattr(run, "measure_and_draw", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(RunInterruptedError, match=r"after the training.*--resume measures them"):
         train_recipe(TINY, options)
 
@@ -242,22 +239,16 @@ def test_divergence_says_what_a_command_can_change(few_shapes, tmp_path) -> None
     ],
 )
 def test_out_of_memory_says_what_a_command_can_change(few_shapes, tmp_path, monkeypatch, batch_size, words) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise OutOfMemoryError("no room", batch_size)
-
-    monkeypatch.setattr(run, "fit", fail)
+    monkeypatch.setattr(run, "fit", Mock(side_effect=OutOfMemoryError("no room", batch_size)))
     with pytest.raises(OutOfMemoryError, match=words) as raised:
         train_recipe(TINY, RunOptions(tmp_path / "run", few_shapes, device="cpu", progress=False))
     assert raised.value.batch_size == batch_size
 
 
 def test_a_tracker_that_does_not_start_is_a_refusal_and_resume_begins(few_shapes, tmp_path, monkeypatch) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise TrackerError("no account")
-
     options = RunOptions(tmp_path / "run", few_shapes, epochs=1, device="cpu", progress=False)
     with monkeypatch.context() as patch:
-        patch.setattr(run, "fit", fail)
+        patch.setattr(run, "fit", Mock(side_effect=TrackerError("no account")))
         with pytest.raises(RecipeError, match=r"no account\. Then the same command with --resume begins"):
             train_recipe(TINY, options)
     assert train_recipe(TINY, replace(options, resume=True)) is not None
@@ -355,13 +346,6 @@ class TestExamine:
             check_images_fit_model(
                 finished_run, open_checkpoint(finished_run / "best.safetensors"), shapes(20, image_size=16)
             )
-
-    def test_what_is_no_checkpoint_is_refused(self, tmp_path: Path, few_shapes: Path) -> None:
-        with pytest.raises(CheckpointError, match="no checkpoint"):
-            evaluate_checkpoint(tmp_path, few_shapes)
-        (tmp_path / "best.safetensors").write_text("hello")
-        with pytest.raises(CheckpointError, match="no safetensors file"):
-            evaluate_checkpoint(tmp_path, few_shapes)
 
 
 def test_recipe_json_tells_what_the_folder_holds(finished_run: Path) -> None:

@@ -20,11 +20,11 @@ TinyModel = Callable[..., VisionTransformer]
 
 @pytest.fixture
 def random_dataset() -> RandomDataset:
-    def make(count: int = 50, num_classes: int = 10) -> ImageDataset:
+    def make(count: int = 50) -> ImageDataset:
         generator = torch.Generator().manual_seed(0)
         images = torch.randint(0, 256, (count, 1, 8, 8), generator=generator, dtype=torch.uint8)
-        labels = torch.randint(0, num_classes, (count,), generator=generator)
-        return ImageDataset(images, labels, tuple("0123456789"[:num_classes]), "random")
+        labels = torch.randint(0, 10, (count,), generator=generator)
+        return ImageDataset(images, labels, tuple("0123456789"), "random")
 
     return make
 

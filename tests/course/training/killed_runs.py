@@ -71,17 +71,23 @@ def run_in_child_process(action: Callable[[], object]) -> object:
     return json.loads(answer) if answer else {"signal": os.WTERMSIG(status)}
 
 
-def die_at(step: int, folder: Path) -> None:
-    """Train, and be killed by SIGKILL in the given step of the run, counted from 1."""
+def train_and_get_signal(number: signal.Signals, step: int, folder: Path) -> dict[str, object]:
+    """Train, and get this signal in the given step of the run, counted from 1."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     whole = updates.Updates.differentiate_and_update
 
     def apply_or_send_signal(self: updates.Updates, loss: torch.Tensor) -> None:
         if self.steps == step:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), number)
         whole(self, loss)
 
     updates.Updates.differentiate_and_update = apply_or_send_signal
-    train(folder)
+    return train(folder)
+
+
+def die_at(step: int, folder: Path) -> None:
+    """Train, and be killed in the given step."""
+    train_and_get_signal(signal.SIGKILL, step, folder)
 
 
 def die_while_writing(call: str, count: int, folder: Path) -> None:
@@ -98,24 +104,10 @@ def die_while_writing(call: str, count: int, folder: Path) -> None:
     train(folder)
 
 
-def train_and_interrupt(step: int, folder: Path) -> dict[str, object]:
-    """Train, and get Ctrl-C's signal in the given step."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-    whole = updates.Updates.differentiate_and_update
-
-    def apply_or_send_signal(self: updates.Updates, loss: torch.Tensor) -> None:
-        if self.steps == step:
-            os.kill(os.getpid(), signal.SIGINT)
-        whole(self, loss)
-
-    updates.Updates.differentiate_and_update = apply_or_send_signal
-    return train(folder)
-
-
 def count_epochs_kept_when_interrupted(folder: Path) -> int:
     """Train with epochs too short for a checkpoint each, get Ctrl-C's signal, and tell how many epochs were kept."""
     trainer.WRITE_EVERY = 60.0
-    train_and_interrupt(12, folder)
+    train_and_get_signal(signal.SIGINT, 12, folder)
     with safe_open(folder / "last.safetensors", "pt") as file:
         return len(json.loads(file.metadata()["vit_course_run"])["history"]["seconds"])
 
@@ -123,13 +115,13 @@ def count_epochs_kept_when_interrupted(folder: Path) -> int:
 def train_on_full_disk(folder: Path) -> dict[str, object]:
     """Train where no file may grow over 10 kB, after a first epoch where one might."""
     try:
-        die = json.loads(json.dumps(run_in_child_process(lambda: die_at(8, folder))))
+        run_in_child_process(lambda: die_at(8, folder))
         before = (folder / "last.safetensors").read_bytes()
         resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY))
         train(folder)
     except CheckpointError as error:
         whole = (folder / "last.safetensors").read_bytes() == before
-        return {"died": die, "message": str(error), "whole": whole, "files": sorted(os.listdir(folder))}
+        return {"message": str(error), "whole": whole, "files": sorted(os.listdir(folder))}
     return {}
 
 
@@ -155,7 +147,9 @@ def main(folder: Path) -> None:
     results["writing"] = {"died": died, "then": run_in_child_process(lambda: train(folder / "writing"))}
     died = [run_in_child_process(lambda: die_between_checkpoints(13, folder / "frugal"))]
     results["frugal"] = {"died": died, "then": run_in_child_process(lambda: train(folder / "frugal"))}
-    results["interrupted"] = run_in_child_process(lambda: train_and_interrupt(12, folder / "interrupted"))
+    results["interrupted"] = run_in_child_process(
+        lambda: train_and_get_signal(signal.SIGINT, 12, folder / "interrupted")
+    )
     results["interrupted, then"] = run_in_child_process(lambda: train(folder / "interrupted"))
     results["kept"] = run_in_child_process(lambda: count_epochs_kept_when_interrupted(folder / "kept"))
     results["kept, then"] = run_in_child_process(lambda: train(folder / "kept"))

@@ -71,6 +71,7 @@ def test_a_seed_of_their_own_is_fine_when_the_settings_say_so(photo_folder: Path
 
 
 def test_a_mixture_of_both_is_refused(photo_folder: Path, tiny_model, random_dataset) -> None:
-    train, _ = folder_batches(photo_folder, 8, 8)
-    with pytest.raises(ValueError, match="both be an ImageDataset, or both come from folder_batches"):
-        fit(tiny_model(), train, random_dataset(), SETTINGS)
+    batches, _ = folder_batches(photo_folder, 8, 8)
+    for pair in ((batches, random_dataset()), (random_dataset(), batches)):
+        with pytest.raises(ValueError, match="both be an ImageDataset, or both come from folder_batches"):
+            fit(tiny_model(), *pair, SETTINGS)

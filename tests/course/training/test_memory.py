@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -64,11 +66,8 @@ TOO_FULL = [torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 G
 def test_no_room_before_the_first_step_is_reported(
     what: str, error: Exception, random_dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise error
-
     model = MemoryHungry(50)
-    monkeypatch.setattr(what, refuse)
+    monkeypatch.setattr(what, Mock(side_effect=error))
     with pytest.raises(OutOfMemoryError, match="cpu is out of memory before the first step: other programs") as raised:
         fit(model, random_dataset(50), random_dataset(50), TrainingSettings())
     assert raised.value.batch_size is None

@@ -87,9 +87,10 @@ class TestGoingOn:
 
     def test_an_early_stop_is_not_gone_over(self, tiny_model, random_dataset, tmp_path) -> None:
         settings = replace(SETTINGS, epochs=25, learning_rate=0.02, patience=1, schedule="constant")
-        _, first = resume_training(tmp_path / "run", tiny_model, random_dataset, settings)
+        folder = tmp_path / "deep" / "new"  # where there is none yet, resume begins
+        _, first = resume_training(folder, tiny_model, random_dataset, settings)
         assert first.ending == "stopped early"
-        assert resume_training(tmp_path / "run", tiny_model, random_dataset, settings)[1] == first
+        assert resume_training(folder, tiny_model, random_dataset, settings)[1] == first
 
     @pytest.mark.parametrize("begun_compiled", [True, False])
     def test_another_device_may_compile_or_not(
@@ -118,10 +119,6 @@ class TestGoingOn:
         model, history = resume_training(tmp_path, tiny_model, random_dataset, settings)
         assert (history.ending, len(history.seconds)) == ("finished", 2)
         assert model.head.weight.isfinite().all()
-
-    def test_where_there_is_none_yet_it_begins(self, tiny_model, random_dataset, tmp_path) -> None:
-        _, history = resume_training(tmp_path / "deep" / "new", tiny_model, random_dataset)
-        assert len(history.seconds) == 2
 
     def test_half_a_line_of_metrics_is_mended(self, run_folder: Path, tiny_model, random_dataset) -> None:
         whole = (run_folder / "metrics.jsonl").read_bytes()
@@ -161,10 +158,7 @@ class TestRefusals:
         [
             (lambda run: (run / "best.safetensors").unlink(), r"no checkpoint .*best\.safetensors"),
             (lambda run: shutil.copy(run / "best.safetensors", run / "last.safetensors"), "is no state of a run"),
-            (
-                lambda run: rewrite_checkpoint(run / "last.safetensors", lambda tensors: tensors, state_version=2),
-                "of version 2, and this vit_course reads 1",
-            ),
+            (lambda run: rewrite_checkpoint(run, {}, state_version=2), "of version 2, and this vit_course reads 1"),
         ],
         ids=["gone", "weights in the place of the state", "another version"],
     )
@@ -179,12 +173,14 @@ class TestRefusals:
         "name", ["model.head.weight", "optimizer.0.3.exp_avg", "optimizer.0.0.step", "optimizer.0.99.exp_avg"]
     )
     def test_a_tensor_of_another_shape(self, name: str, run_folder: Path, tiny_model, random_dataset) -> None:
-        rewrite_checkpoint(run_folder / "last.safetensors", lambda tensors: tensors | {name: torch.zeros(7, 7)})
+        rewrite_checkpoint(run_folder, {name: torch.zeros(7, 7)})
         with pytest.raises(CheckpointError, match="does not fit this model"):
             resume_training(run_folder, tiny_model, random_dataset)
 
 
-def rewrite_checkpoint(path: Path, change, **header: object) -> None:
+def rewrite_checkpoint(folder: Path, tensors: dict[str, torch.Tensor], **header: object) -> None:
+    """Change some tensors of a run's state, or fields of its header."""
+    path = folder / "last.safetensors"
     with safe_open(path, "pt") as file:
         known = json.loads(file.metadata()["vit_course_run"]) | header
-    save_file(change(load_file(path)), path, {"vit_course_run": json.dumps(known)})
+    save_file(load_file(path) | tensors, path, {"vit_course_run": json.dumps(known)})

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import pytest
 
 from vit_course.training import TrainingSettings
@@ -39,7 +37,3 @@ def test_numbers_out_of_range_are_refused(name: str, value: float) -> None:
 def test_unknown_words_are_refused(name: str, value: str, words: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be.*{words}"):
         TrainingSettings(**{name: value})
-
-
-def test_all_of_it_goes_into_a_file_of_json() -> None:
-    assert asdict(TrainingSettings())["augmentation"]["max_shift"] == 0

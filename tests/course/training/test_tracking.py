@@ -48,15 +48,9 @@ def test_what_is_missing_is_named(missing: str, words: str, tiny_model, random_d
     monkeypatch.setattr(
         "vit_course.training.progress.find_spec", lambda name: None if name == missing else found("json")
     )
+    dataset, settings = random_dataset(), TrainingSettings(epochs=1)
     with pytest.raises(ImportError, match=words):
-        fit(
-            tiny_model(),
-            random_dataset(),
-            random_dataset(),
-            TrainingSettings(epochs=1),
-            folder=tmp_path / "run",
-            trackers=["wandb"],
-        )
+        fit(tiny_model(), dataset, dataset, settings, folder=tmp_path / "run", trackers=["wandb"])
 
 
 @pytest.mark.parametrize(("name", "words"), [("mlflow", "no tracker 'mlflow'"), ("tensorboard", "this run has none")])

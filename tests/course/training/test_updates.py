@@ -43,16 +43,6 @@ def test_the_scale_of_float16_gradients_changes_nothing(tiny_model) -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)  # a power of two, but for Adam's epsilon
 
 
-def test_a_scaled_step_with_an_infinite_gradient_is_left_out(tiny_model) -> None:
-    model = tiny_model()
-    before = model.head.weight.clone()
-    updates = Updates(model, SETTINGS, 10, CPU, "fp16")
-    make_step(updates, compute_loss(model) * 1e38)
-    assert torch.equal(model.head.weight, before)
-    make_step(updates, compute_loss(model))
-    assert not torch.equal(model.head.weight, before)
-
-
 @pytest.mark.parametrize("name", ["patch_embedding.projection.weight", "blocks.0.mlp.fc1.weight"])
 @pytest.mark.parametrize("factor", [math.inf, math.nan])
 @pytest.mark.parametrize("clip", [None, 1.0])
@@ -60,13 +50,16 @@ def test_where_one_optimizers_gradient_overflows_the_other_one_waits_too(
     tiny_model, name: str, factor: float, clip: float | None
 ) -> None:
     model = tiny_model()
-    model.get_parameter(name).register_hook(lambda gradient: gradient * factor)
+    overflow = model.get_parameter(name).register_hook(lambda gradient: gradient * factor)
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     updates = Updates(model, replace(SETTINGS, gradient_clip=clip), 10, CPU, "fp16")
     assert len(updates.optimizers) == 2  # AdamW has the patch embedding, Muon the blocks' matrices
     make_step(updates, compute_loss(model))
     assert all(torch.equal(before[name], parameter) for name, parameter in model.named_parameters())
     assert updates.scaler.get_scale() < 65536
+    overflow.remove()
+    make_step(updates, compute_loss(model))
+    assert not torch.equal(before["head.weight"], model.head.weight)
 
 
 def test_gradients_are_clipped_to_the_norm(tiny_model) -> None:
