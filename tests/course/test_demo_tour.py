@@ -11,7 +11,7 @@ from rich.console import Console
 from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.nbgrader.demo_class import Graded
 from vit_course import check, demo
-from vit_course.demo import STRIPS, DemoError, _make_points_table, _print_reports_of_student, run_demo
+from vit_course.demo import STRIPS, _make_points_table, _print_reports_of_student, run_demo
 
 
 @pytest.fixture
@@ -68,10 +68,3 @@ def test_each_part_says_first_how_long_it_takes(tmp_path, console, report_with_m
     text = " ".join(console.export_text().split())
     assert "50.0% of the validation drawings are named rightly by a ViT of 9 parameters, which was shown 100" in text
     assert "in 60 seconds. A faster machine" in text
-
-
-def test_what_no_demo_made_is_left(tmp_path, console):
-    (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(DemoError, match="another folder with --out"):
-        run_demo(tmp_path, tmp_path, console)
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
