@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tests.course.figures_drawn import read_drawn_array
+from tests.course.test_interactive import split_widget
 from vit_course.explore import (
     DIVISORS,
     HEAD_DIMS,
@@ -126,11 +127,6 @@ def test_what_the_lesson_says_of_the_root_is_so():
         assert 0.15 < max(bar.get_height() for bar in figure.figure.axes[1].patches) < 0.35
 
 
-def list_controls(figure: Interactive) -> list[Any]:
-    """The labeled controls of its widget."""
-    return [getattr(each, "children", [each])[0] for each in figure.widget().children[0].children]
-
-
 def make_attention_weights(tokens: int, depth: int = 3, num_heads: int = 2) -> list[Tensor]:
     generator = torch.Generator().manual_seed(0)
     return [torch.randn(1, num_heads, tokens, tokens, generator=generator).softmax(dim=-1) for _ in range(depth)]
@@ -166,12 +162,11 @@ def test_the_class_token_can_ask_where_there_is_one():
     looks = weights[0][0].mean(dim=0)[0, 1:]
     assert np.allclose(measure_patch_brightness(figure).ravel(), looks / looks.max(), atol=0.02)
     assert figure.sentence.startswith("Query: the class token; block 0")
-    query, row, *_ = list_controls(figure)
+    (query, row, *_), _, _ = split_widget(figure.widget())
     assert [label for label, _ in query.options] == ["patch", "class token"]
     assert row.disabled
-    query, row, *_ = list_controls(
-        explore_attention(torch.zeros(3, 8, 12), make_attention_weights(6), (2, 3), attention_rollout)
-    )
+    figure = explore_attention(torch.zeros(3, 8, 12), make_attention_weights(6), (2, 3), attention_rollout)
+    (query, row, *_), _, _ = split_widget(figure.widget())
     assert [label for label, _ in query.options] == ["patch"]
     assert not row.disabled
 

@@ -30,12 +30,6 @@ def lesson_names() -> dict[str, Any]:
     return model_class.__init__.__globals__
 
 
-def find_cell_source(words: str) -> str:
-    """The one code cell with these words."""
-    (source,) = [cell.source for cell in CELLS if cell.role is Role.CODE and words in cell.source]
-    return source
-
-
 FIRST = "block.drop_path(block.scale1(block.attention(block.norm1(x))))"
 SECOND = "block.drop_path(block.scale2(block.mlp(block.norm2(x))))"
 WIRINGS = {
@@ -51,7 +45,8 @@ def test_the_student_s_wiring_is_taken_where_it_is_right(lesson_names, capsys, m
     lesson_names, ours = lesson_names.copy(), lesson_names["ModernBlock"].forward
     monkeypatch.setattr(lesson_names["ModernBlock"], "forward", ours)  # and after the test it is ours again
     exec("def wired(block, x):\n    x = x + {}\n    return x + {}".format(*WIRINGS[name]), lesson_names)
-    exec(find_cell_source("is_wired"), lesson_names)
+    (cell,) = [each for each in CELLS if each.role is Role.CODE and "is_wired" in each.source]
+    exec(cell.source, lesson_names)
     assert lesson_names["is_wired"] == (name == "right")
     assert ("Not yet" in capsys.readouterr().out) == (name != "right")
     assert (lesson_names["ModernBlock"].forward is ours) == (name != "right")
