@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 import vit_course
 from tests.answers import read_empty_cell
-from vit_course.encoder import Encoder, EncoderBlock, Mlp
+from vit_course.encoder import EncoderBlock, Mlp
 from vit_course.exercises.catalog import EXERCISES
 
 pytestmark = pytest.mark.usefixtures("seed_torch")
@@ -47,18 +47,6 @@ def test_mlp_dropout_follows_the_activation_and_the_last_linear() -> None:
 @pytest.mark.parametrize(("mlp_ratio", "hidden_dim"), [(4.0, 400), (0.5, 50), (29 / 100, 29)])
 def test_mlp_ratio_sets_the_hidden_width(mlp_ratio: float, hidden_dim: int) -> None:
     assert EncoderBlock(100, 4, mlp_ratio).mlp.fc1.out_features == hidden_dim
-
-
-def test_encoder_runs_its_blocks_one_after_the_other() -> None:
-    encoder = Encoder(EncoderBlock(12, 3) for _ in range(3))
-    x = torch.randn(2, 7, 12)
-    expected = x
-    for block in encoder:
-        expected = block(expected)
-    assert len(encoder) == 3
-    assert torch.equal(encoder(x), expected)
-    assert torch.equal(encoder[:2](x), encoder[1](encoder[0](x)))
-    assert torch.equal(Encoder()(x), x)
 
 
 def _list_parameter_names(part: ast.stmt) -> list[str]:
