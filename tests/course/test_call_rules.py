@@ -50,10 +50,6 @@ def of_responses(x, weight, bias, eps):
     ],
 )
 def test_what_may_not_be_called_earns_nothing_and_is_named(answer, called):
-    expect_no_points(answer, called)
-
-
-def expect_no_points(answer, called):
     before = sys.getprofile()
     report = check("layer_norm", answer, points=5)
     assert report.problem.startswith(called)
@@ -214,13 +210,6 @@ def test_every_method_of_a_tensor_is_an_operation():
     assert not {name for name in odd if not any(word in name for word in (*machinery, "dense_dim"))}
 
 
-def list_calls_given_function(function, answer):
-    """Return what is noted where ``answer`` is called with a function of the check's, and whether it raised."""
-    watch = Watch(str(ROOT), ("vit_course", "exercise_kit"))
-    result = LocalBackend({"answer": answer}, watch).call("answer", (function,))
-    return watch.names(), result.raised
-
-
 def test_what_a_check_gives_to_an_answer_is_not_noted_and_keeps_its_signature():
     def norm(x, weight, bias, eps):
         return ready_made(x, weight, bias, eps)
@@ -229,7 +218,8 @@ def test_what_a_check_gives_to_an_answer_is_not_noted_and_keeps_its_signature():
         assert inspect.signature(given) == inspect.signature(norm)
         return given(torch.ones(2, 3), torch.ones(3), torch.zeros(3), 1e-6).exp()
 
-    names, raised = list_calls_given_function(norm, answer)
-    assert raised is None
+    watch = Watch(str(ROOT), ("vit_course", "exercise_kit"))
+    assert LocalBackend({"answer": answer}, watch).call("answer", (norm,)).raised is None
+    names = watch.names()
     assert "torch.ops.aten.exp" in names
     assert not any("layer_norm" in name for name in names)

@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -15,8 +14,6 @@ from exercise_kit.reasons import Reason
 from exercise_kit.simulate.modules import load_right_variants
 from tests.answers import find_known_mistake
 from vit_course.exercises.catalog import EXERCISES
-
-ROOT = Path(__file__).parents[2]
 
 
 @cache
@@ -126,20 +123,6 @@ def test_an_exercise_is_complete(exercise):
         assert wrong.cause.question.endswith("?"), wrong.name
         assert wrong.cause.section.startswith(exercise.lesson + ", "), wrong.name
     assert all(each.claim.endswith(".") for each in exercise.checks)
-
-
-@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda each: each.name)
-def test_an_unwritten_exercise_is_reported_so(exercise):
-    def unwritten(*_):
-        raise NotImplementedError
-
-    class Unwritten:
-        def __new__(cls, *_):
-            raise NotImplementedError
-
-    report = check(exercise.name, *[Unwritten if exercise.is_class else unwritten] * len(exercise.objects), points=3)
-    assert "not written yet" in str(report)
-    assert report.score == 0
 
 
 def test_other_chance_in_mixup_is_reported_as_that():

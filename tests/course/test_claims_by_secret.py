@@ -12,6 +12,7 @@ from exercise_kit.engine.probes import Probe, silence, use_fresh_settings
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 from tests.answers import find_known_mistake
+from tests.course.unlisted_answers import find_reference
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
 
@@ -40,10 +41,6 @@ def register_as_failing(exercise, claim):
         return answer
 
     return add_wrong_answer
-
-
-def find_reference(exercise):
-    return REFERENCE[exercise][0]
 
 
 @register_as_failing("replace_head", "the_head_has_the_new_sizes")

@@ -118,10 +118,3 @@ def test_a_forbidden_call_is_a_clause(exercise):
     """What an answer may not call is said in its statement."""
     named = any(FORBIDDEN in each["checks"] for each in CLAUSES[exercise]["asks"])
     assert named == (exercise in RULES)
-
-
-def test_a_new_demand_is_noticed():
-    prose = "Cut images into patches. Raise TypeError for a list. Tokens follow the image row by row."
-    assert find_unquoted_words(prose, ["Tokens follow the image row by row.", "Cut images into patches."]) == [
-        "Raise TypeError for a list."
-    ]

@@ -25,14 +25,6 @@ def test_misconceptions_are_a_table_or_json_on_stdout_or_in_a_file(tmp_path):
     assert json.loads(target.read_text()) == json.loads(result.stdout) != []
 
 
-def test_new_class_refuses_a_folder_in_use(tmp_path):
-    (tmp_path / "grades.csv").write_text("precious")
-    result = runner.invoke(app, ["new-class", str(tmp_path)])
-    assert result.exit_code == 1
-    assert "not empty" in result.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["grades.csv"]
-
-
 @pytest.mark.parametrize(
     "command", [["build"], ["build", "--check"], ["new-class", "class"], ["demo", "--out", "demo"]]
 )
@@ -93,12 +85,7 @@ def test_demo_does_not_clear_a_folder_of_somebody_else(tmp_path):
     result = runner.invoke(app, ["demo", "--out", str(tmp_path)])
     assert result.exit_code == 1
     assert "--out" in result.stderr
-    assert (tmp_path / "thesis.tex").read_text() == "precious"
-
-
-@pytest.mark.parametrize("arguments", [["nonsense"], ["new-class"], ["build", "--nonsense"]])
-def test_wrong_usage_exits_with_2(arguments):
-    assert runner.invoke(app, arguments).exit_code == 2
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("thesis.tex", "precious")]
 
 
 @pytest.fixture
@@ -136,9 +123,6 @@ def test_grade_writes_one_json_object(class_folder, target, monkeypatch):
         "handed in/bad 😀.ipynb",
         "no.ipynb",
     ]
-    fields = {"path", "student", "assignment", "status", "reason", "flags"}
-    fields |= {"score", "max_score", "seconds", "exercises"}
-    assert all(fields <= set(entry) for entry in report["submissions"])
     assert result.stderr.count("rejected") == 3
     assert [path.name for path in Path().iterdir() if path.name.endswith(".part")] == []
 

@@ -7,14 +7,12 @@ right answer is among those compared. For one exercise: ``pytest tests/course/te
 from itertools import combinations
 
 import pytest
-import torch
 
-from exercise_kit.engine.exercise import Exercise, Misconception
-from exercise_kit.engine.in_training import InTraining
+from exercise_kit.engine.exercise import Misconception
 from exercise_kit.engine.name_failures import observe_misconception
 from exercise_kit.engine.probes import silence
 from exercise_kit.engine.records import is_same_record
-from exercise_kit.engine.verdict import Cause, Failure, Verdict
+from exercise_kit.engine.verdict import Cause, Verdict
 from tests.course.test_checks import choose_mistakes
 from tests.course.test_hidden_checks import EACH_EXERCISE, KEYS, run_hidden_checks
 from vit_course.exercises.catalog import EXERCISES
@@ -96,74 +94,3 @@ def test_public_checks_tell_all_apart(exercise):
 def test_hidden_checks_tell_all_apart_but_those_listed(exercise):
     listed = ALIKE_WHEN_GRADED.get(exercise, {})
     expect_distinguished(exercise, observe_in_hidden_checks(EXERCISES[exercise]), listed, "hidden")
-
-
-def test_every_list_names_misconceptions_and_gives_a_reason():
-    for exercise, pairs in ALIKE_WHEN_GRADED.items():
-        order = [wrong.name for wrong in EXERCISES[exercise].misconceptions]
-        for (first, second), reason in pairs.items():
-            assert order.index(first) < order.index(second)
-            assert reason
-
-
-def make_scale_exercise(*misconceptions):
-    """An exercise whose one check asks what becomes of three numbers."""
-    exercise = Exercise("scale", "00_start", in_training=InTraining.UNSEEN)
-
-    @exercise.check
-    def numbers_are_doubled(student, probe):
-        """Numbers are doubled."""
-        if not torch.equal(student(torch.arange(3.0)), 2 * torch.arange(3.0)):
-            raise Failure("other numbers")
-
-    for wrong in misconceptions:
-        exercise.misconception("Which?", "00_start, Scale")(wrong)
-    return exercise
-
-
-def tripled(x):
-    """It is tripled."""
-    return 3 * x
-
-
-def added_three_times(x):
-    """It is added three times."""
-    return x + x + x
-
-
-def doubled_after_all(x):
-    """It is doubled."""
-    return x + x
-
-
-def squared(x):
-    """It is squared."""
-    return x * x
-
-
-@pytest.fixture
-def expect_distinguished_in_scale(monkeypatch):
-    monkeypatch.setitem(REFERENCE, "scale", (lambda x: 2 * x,))
-    return lambda listed, *wrong: expect_distinguished(
-        "scale", observe_in_public_checks(make_scale_exercise(*wrong)), listed, "public"
-    )
-
-
-def test_misconceptions_that_differ_are_distinguished(expect_distinguished_in_scale):
-    expect_distinguished_in_scale({}, tripled, squared)
-
-
-def test_two_misconceptions_that_give_the_same_fail_by_name(expect_distinguished_in_scale):
-    with pytest.raises(AssertionError, match=r"\*tripled\* and \*added three times\* of scale give the same in every"):
-        expect_distinguished_in_scale({}, tripled, squared, added_three_times)
-
-
-def test_a_misconception_that_gives_the_right_answer_fails_by_name(expect_distinguished_in_scale):
-    with pytest.raises(AssertionError, match=r"\*the right answer\* and \*doubled after all\* of scale give the same"):
-        expect_distinguished_in_scale({}, tripled, doubled_after_all)
-
-
-def test_a_pair_that_is_listed_has_to_be_alike(expect_distinguished_in_scale):
-    expect_distinguished_in_scale({("tripled", "added three times"): "nothing tells"}, tripled, added_three_times)
-    with pytest.raises(AssertionError, match=r"\*tripled\* and \*squared\* of scale are listed as one, and the public"):
-        expect_distinguished_in_scale({("tripled", "squared"): "nothing tells"}, tripled, squared)

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from exercise_kit.authoring.lesson import Role, read_lesson
 from exercise_kit.engine.lesson_answers import load_right_objects
-from vit_course import VisionTransformer, ViTConfig, initialise, sinusoidal_positions
+from vit_course import VisionTransformer, ViTConfig
 
 ROOT = Path(__file__).parents[2]
 BASE = ViTConfig(patch_size=8, embed_dim=32, depth=2, num_heads=4, position_std=0.5)
@@ -24,16 +23,9 @@ CONFIGS = {
 
 def run_lessons_build(model_class: type[torch.nn.Module]):
     """Lesson 07's `build`, with the class that `own` gave."""
-    (cell,) = [
-        cell
-        for cell in read_lesson(ROOT, ROOT / "solutions" / "07_experiments.py").cells
-        if cell.role is Role.CODE and "def build(" in cell.source
-    ]
-    source = "def build(" + cell.source.partition("def build(")[2].partition("\n\n\n")[0]
-    names = {"MyViT": model_class, "torch": torch, "sinusoidal_positions": sinusoidal_positions}
-    names |= {"VisionTransformer": VisionTransformer, "initialise": initialise}
-    exec(source, names)
-    return names["build"]
+    (build,) = load_right_objects(ROOT / "solutions" / "07_experiments.py", ("build",), "vit_course")
+    build.__globals__["MyViT"] = model_class
+    return build
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tests.course.figures_drawn import read_drawn_array
+from tests.course.test_interactive import split_widget
 from vit_course.explore import (
     DIVISORS,
     HEAD_DIMS,
@@ -27,11 +29,6 @@ from vit_course.patches import patchify
 from vit_course.positions import sinusoidal_positions, sinusoidal_positions_2d
 
 
-def read_drawn_array(figure: Interactive, number: int) -> np.ndarray:
-    """The array that the figure's axes of this number show."""
-    return np.asarray(figure.figure.axes[number].images[0].get_array())
-
-
 def make_random_tensor(*sizes: int) -> Tensor:
     return torch.rand(*sizes, generator=torch.Generator().manual_seed(0))
 
@@ -47,9 +44,9 @@ def test_patches_are_those_of_the_picture_and_the_token_the_one_of_the_pixel(pat
     figure.move(patch_size=patch_size, row=100, column=44)
     row, column = 100 // patch_size, 44 // patch_size
     token = row * (SIDE // patch_size) + column
-    assert np.abs(read_drawn_array(figure, 0) - picture.permute(1, 2, 0).numpy().astype(int)).max() <= 1
-    inside = read_drawn_array(figure, 0)[row * patch_size :, column * patch_size :][:patch_size, :patch_size]
-    assert np.array_equal(read_drawn_array(figure, 1), inside)
+    assert np.abs(read_drawn_array(figure.figure, 0) - picture.permute(1, 2, 0).numpy().astype(int)).max() <= 1
+    inside = read_drawn_array(figure.figure, 0)[row * patch_size :, column * patch_size :][:patch_size, :patch_size]
+    assert np.array_equal(read_drawn_array(figure.figure, 1), inside)
     red, green, blue = (line.get_ydata() for line in figure.figure.axes[2].lines)
     assert np.allclose(np.concatenate([red, green, blue]), patchify(picture[None] / 255, patch_size)[0, token])
     assert f"lies in token {token}: patch row {row}, patch column {column}." in figure.sentence
@@ -58,7 +55,7 @@ def test_patches_are_those_of_the_picture_and_the_token_the_one_of_the_pixel(pat
 
 def test_a_wrong_patchify_makes_a_wrong_picture():
     right, wrong = (explore_patches(make_random_tensor(3, SIDE, SIDE), each) for each in (patchify, in_strips))
-    assert not np.array_equal(read_drawn_array(right, 0), read_drawn_array(wrong, 0))
+    assert not np.array_equal(read_drawn_array(right.figure), read_drawn_array(wrong.figure))
 
 
 def unwritten(images: Tensor, patch_size: int) -> Any:
@@ -83,7 +80,7 @@ def test_a_patchify_that_fails_gets_a_sentence_and_no_traceback(wrong, words):
 @pytest.mark.parametrize("sizes", [(3, 1, 1), (1, 8, 8), (3, 40, 500), (3, 500, 1), (3, SIDE, SIDE)])
 def test_a_picture_of_any_size_is_cut(sizes):
     figure = explore_patches(make_random_tensor(*sizes), patchify)
-    assert read_drawn_array(figure, 0).shape == (SIDE, SIDE, 3)
+    assert read_drawn_array(figure.figure, 0).shape == (SIDE, SIDE, 3)
     assert figure.sentence.startswith("Patches of 16")
 
 
@@ -99,7 +96,7 @@ def test_a_map_is_the_similarity_of_the_chosen_position():
     figure.move(row=2, column=1)
     for number, table in enumerate((tables["1-D"], tables["2-D"], learned[0, 1:])):
         expected = F.cosine_similarity(table, table[2 * 4 + 1], dim=-1)
-        assert np.allclose(read_drawn_array(figure, number).ravel(), expected, atol=1e-6)
+        assert np.allclose(read_drawn_array(figure.figure, number).ravel(), expected, atol=1e-6)
         expected[2 * 4 + 1] = -1
         row, column = divmod(int(expected.argmax()), 4)
         assert f"{list(tables)[number]}: row {row}, column {column} ({expected.max():.2f})" in figure.sentence
@@ -130,11 +127,6 @@ def test_what_the_lesson_says_of_the_root_is_so():
         assert 0.15 < max(bar.get_height() for bar in figure.figure.axes[1].patches) < 0.35
 
 
-def list_controls(figure: Interactive) -> list[Any]:
-    """The labeled controls of its widget."""
-    return [getattr(each, "children", [each])[0] for each in figure.widget().children[0].children]
-
-
 def make_attention_weights(tokens: int, depth: int = 3, num_heads: int = 2) -> list[Tensor]:
     generator = torch.Generator().manual_seed(0)
     return [torch.randn(1, num_heads, tokens, tokens, generator=generator).softmax(dim=-1) for _ in range(depth)]
@@ -142,7 +134,7 @@ def make_attention_weights(tokens: int, depth: int = 3, num_heads: int = 2) -> l
 
 def measure_patch_brightness(figure: Interactive) -> np.ndarray:
     """Return how bright each of 2 x 3 patches of a black picture is, the brightest 1."""
-    image = read_drawn_array(figure, 1).astype(float)[..., 0]
+    image = read_drawn_array(figure.figure, 1).astype(float)[..., 0]
     dim = image.reshape(2, image.shape[0] // 2, 3, image.shape[1] // 3).mean(axis=(1, 3))
     return (dim - 25.5) / (dim.max() - 25.5)
 
@@ -170,12 +162,11 @@ def test_the_class_token_can_ask_where_there_is_one():
     looks = weights[0][0].mean(dim=0)[0, 1:]
     assert np.allclose(measure_patch_brightness(figure).ravel(), looks / looks.max(), atol=0.02)
     assert figure.sentence.startswith("Query: the class token; block 0")
-    query, row, *_ = list_controls(figure)
+    (query, row, *_), _, _ = split_widget(figure.widget())
     assert [label for label, _ in query.options] == ["patch", "class token"]
     assert row.disabled
-    query, row, *_ = list_controls(
-        explore_attention(torch.zeros(3, 8, 12), make_attention_weights(6), (2, 3), attention_rollout)
-    )
+    figure = explore_attention(torch.zeros(3, 8, 12), make_attention_weights(6), (2, 3), attention_rollout)
+    (query, row, *_), _, _ = split_widget(figure.widget())
     assert [label for label, _ in query.options] == ["patch"]
     assert not row.disabled
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.conftest import LONG, PARTS, name_group_of_test, pytest_collection_modifyitems
+from tests.conftest import name_group_of_test, pytest_collection_modifyitems
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,12 +24,6 @@ def test_an_exercise_is_a_group_whatever_the_file():
         == "patchify"
     )
     assert first != name_group_of_test("tests/proof/test_mutants.py::test_every_mutant_is_caught_or_listed[unpatchify]")
-
-
-@pytest.mark.parametrize("name", PARTS)
-def test_a_long_file_is_divided(name):
-    groups = {name_group_of_test(f"tests/e2e/{name}.py::test_it[{number}]") for number in range(40)}
-    assert len(groups) == PARTS[name]
 
 
 @pytest.mark.proof
@@ -76,7 +70,3 @@ def test_roads_come_first_then_long_files_and_proofs_only_where_they_are_asked_f
 
     assert select_tests() == (["test_d", "test_c", "test_a"], ["test_b"])
     assert select_tests(all=True) == select_tests(m="proof") == (["test_d", "test_c", "test_a", "test_b"], [])
-
-
-def test_every_long_file_is_there():
-    assert [name for name in LONG if len(list((ROOT / "tests").rglob(f"{name}.py"))) != 1] == []

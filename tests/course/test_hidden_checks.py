@@ -231,15 +231,7 @@ def make_worthless_stoppers(_):
 
         return Says
 
-    return [
-        Refuses,
-        Unwritten,
-        Empty,
-        make_stopper_that_says(True),
-        make_stopper_that_says(False),
-        make_stopper_that_says(None),
-        make_stopper_that_says(0),
-    ]
+    return [Refuses, Unwritten, Empty, *map(make_stopper_that_says, (True, False, None, 0))]
 
 
 def make_worthless_classes(right):

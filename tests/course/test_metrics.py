@@ -97,10 +97,6 @@ class TestCalibration:
                 naive += abs(right - confidence[inside].mean()).item() * inside.sum().item() / len(labels)
         assert calibration_error(probabilities, labels) == pytest.approx(naive, abs=1e-6)
 
-    def test_right_as_often_as_sure_is_no_error(self) -> None:
-        probabilities = torch.tensor([[0.75, 0.25]]).repeat(4, 1)
-        assert calibration_error(probabilities, torch.tensor([0, 0, 0, 1])) == pytest.approx(0)
-
     def test_sure_and_always_wrong_is_the_largest_error(self) -> None:
         assert calibration_error(torch.tensor([[1.0, 0.0]]), torch.tensor([1])) == pytest.approx(1)
 

@@ -1,7 +1,5 @@
 """The exam of a trained model: what is measured, on which images, and what happens where there are none."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -112,4 +110,3 @@ def test_damaged_images_and_other_sets_are_reported(data_folder, images):
 
 def test_an_accuracy_in_words():
     assert str(Measured(723, 1000)) == "72.3 % of 1000 held-out images (± 2.8 %)"
-    assert math.isclose(Measured(1, 4).share, 0.25)

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from exercise_kit.authoring.lesson import Role, read_lesson
 from exercise_kit.engine.lesson_answers import load_right_objects
-from vit_course.attention import merge_heads, split_heads
 from vit_course.config import ViTConfig
-from vit_course.encoder import Mlp
-from vit_course.modern import DropPath, LayerScale, QKNormAttention, add_registers, rotary_2d
-from vit_course.patches import PatchEmbedding
-from vit_course.positions import add_class_token
 from vit_course.training import parameter_groups, warmup_cosine
 from vit_course.vit import VisionTransformer
 
@@ -32,22 +25,9 @@ CONFIG = ViTConfig(num_classes=7, **SIZES)
 
 @pytest.fixture(scope="module")
 def lesson_names() -> dict[str, Any]:
-    """The names of the lesson's own model, built from the course's parts."""
-    parts = (DropPath, LayerScale, QKNormAttention, add_registers, rotary_2d, split_heads, merge_heads, Mlp)
-    names = {
-        each.__name__: each
-        for each in (*parts, PatchEmbedding, add_class_token, VisionTransformer, ViTConfig, dataclass)
-    }
-    names |= {"__name__": __name__, "torch": torch, "nn": nn, "F": F}
-    for words in ("class Parts:", "class ModernBlock(nn.Module)", "class ModernViT(nn.Module)"):
-        exec(find_cell_source(words), names)
-    return names
-
-
-def find_cell_source(words: str) -> str:
-    """The one code cell with these words."""
-    (source,) = [cell.source for cell in CELLS if cell.role is Role.CODE and words in cell.source]
-    return source
+    """The names of the lesson's own model, and of the parts that it is built from."""
+    model_class, *_ = load_right_objects(LESSON, ("ModernViT", "Parts", "BASE"), "vit_course")
+    return model_class.__init__.__globals__
 
 
 FIRST = "block.drop_path(block.scale1(block.attention(block.norm1(x))))"
@@ -65,7 +45,8 @@ def test_the_student_s_wiring_is_taken_where_it_is_right(lesson_names, capsys, m
     lesson_names, ours = lesson_names.copy(), lesson_names["ModernBlock"].forward
     monkeypatch.setattr(lesson_names["ModernBlock"], "forward", ours)  # and after the test it is ours again
     exec("def wired(block, x):\n    x = x + {}\n    return x + {}".format(*WIRINGS[name]), lesson_names)
-    exec(find_cell_source("is_wired"), lesson_names)
+    (cell,) = [each for each in CELLS if each.role is Role.CODE and "is_wired" in each.source]
+    exec(cell.source, lesson_names)
     assert lesson_names["is_wired"] == (name == "right")
     assert ("Not yet" in capsys.readouterr().out) == (name != "right")
     assert (lesson_names["ModernBlock"].forward is ours) == (name != "right")
