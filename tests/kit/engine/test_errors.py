@@ -102,13 +102,15 @@ def test_only_the_students_own_not_implemented_means_not_written() -> None:
         make_student(unwritten).error_of(INPUT)
 
 
-def test_errors_of_one_type_are_distinguished_by_their_words() -> None:
-    def find_record(function: Callable[..., Any]) -> list[object]:
-        mine = make_student(function)
-        with pytest.raises(Failure):
-            mine(INPUT)
-        return mine.record
+def find_record(function: Callable[..., Any], inputs: tuple[object, ...] = (INPUT,)) -> list[object]:
+    """What is on record of a call that raises."""
+    mine = make_student(function)
+    with pytest.raises(Failure):
+        mine(*inputs)
+    return mine.record
 
+
+def test_errors_of_one_type_are_distinguished_by_their_words() -> None:
     assert is_same_record(
         find_record(lambda x: x.view(4, 4)), find_record(lambda x: x.reshape(2, 2, 4))
     )  # two ways, one mistake
@@ -123,11 +125,8 @@ def test_an_error_is_the_same_under_any_name_of_the_class() -> None:
     def make_class(name: str) -> type[torch.nn.Module]:
         return type(name, (torch.nn.Module,), {})
 
-    def find_record(use: Callable[[type[torch.nn.Module]], object], name: str) -> list[object]:
-        mine = make_student(lambda: use(make_class(name)))
-        with pytest.raises(Failure):
-            mine()
-        return mine.record
+    def find_record_of(use: Callable[[type[torch.nn.Module]], object], name: str) -> list[object]:
+        return find_record(lambda: use(make_class(name)), ())
 
     uses: list[Callable[[type[torch.nn.Module]], object]] = [
         lambda made: made().blocks,
@@ -138,6 +137,6 @@ def test_an_error_is_the_same_under_any_name_of_the_class() -> None:
         lambda made: made("depth"),
         lambda made: made().load_state_dict({"weight": INPUT}),
     ]
-    found = [find_record(use, "VisionTransformer") for use in uses]
-    assert found == [find_record(use, "TheSameBlockListedDepthTimes") for use in uses]
+    found = [find_record_of(use, "VisionTransformer") for use in uses]
+    assert found == [find_record_of(use, "TheSameBlockListedDepthTimes") for use in uses]
     assert len({str(each) for each in found}) == 7

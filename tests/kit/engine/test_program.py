@@ -31,11 +31,6 @@ def double(number):
 '''
 
 
-def write_program_with_bug(name):
-    program = read_program(SOURCE, "double", "double.py")
-    return program.text(each for each in program.bugs if each.name == name)
-
-
 def test_without_a_bug_it_is_the_program_without_comments_and_docstring():
     program = read_program(SOURCE, "double", "double.py")
     assert program.text() == (
@@ -47,21 +42,20 @@ def test_without_a_bug_it_is_the_program_without_comments_and_docstring():
     assert [each.name for each in program.bugs] == ["never", "nothing", "two lines", "wide", "inside"]
 
 
-def test_the_spoiled_line_takes_the_place_and_the_indentation_of_the_line_above():
-    assert "    for _ in range(0):\n        total = number\n" in write_program_with_bug("never")
-    assert "\n        total = 0\n" in write_program_with_bug("nothing")
-
-
-def test_several_comments_are_several_lines():
-    assert "\n        total = number\n        total += 1\n    return" in write_program_with_bug("two lines")
-
-
-def test_nothing_after_the_colon_leaves_the_line_out_and_one_bug_can_have_several_places():
-    assert write_program_with_bug("wide").endswith("    for _ in range(2):\n    return math.nan\n")
-
-
-def test_more_spaces_indent_further():
-    assert write_program_with_bug("inside").endswith("        total = number\n        return 2 * total\n")
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [
+        ("never", "    for _ in range(0):\n        total = number\n    return 2 * total\n"),
+        ("nothing", "    for _ in range(2):\n        total = 0\n    return 2 * total\n"),
+        ("two lines", "\n        total = number\n        total += 1\n    return 2 * total\n"),
+        ("wide", "    for _ in range(2):\n    return math.nan\n"),
+        ("inside", "        total = number\n        return 2 * total\n"),
+    ],
+    ids=["in its place", "indented as it is", "as several lines", "left out, and elsewhere too", "indented further"],
+)
+def test_a_bug_spoils_the_line_above_it(name, end):
+    program = read_program(SOURCE, "double", "double.py")
+    assert program.text([program.bug(name)]).endswith(end)
 
 
 def test_bugs_touch_where_they_share_a_line():
