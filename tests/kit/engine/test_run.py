@@ -16,7 +16,7 @@ from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.report_lines import make_report_lines
 from exercise_kit.engine.run import run_checks
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import CheckResult, Failure, Report, Undecided, Verdict
+from exercise_kit.engine.verdict import CheckResult, Failure, Report, Verdict
 from exercise_kit.reasons import Reason
 from vit_course.patches import patchify
 from vit_course.vit import VisionTransformer
@@ -86,18 +86,6 @@ def test_not_even_an_exit_inside_a_check_escapes(error: type[BaseException]) -> 
 
     (result,) = run_checks_on(Hostile, it_can_be_doubled)
     assert (result.verdict, error.__name__ in result.seen) == (Verdict.FAIL, True)
-
-
-def this_machine_cannot_tell(student: Student, probe: Probe) -> None:
-    """This machine cannot tell."""
-    raise Undecided("there is no GPU here")
-
-
-def test_undecided_gains_nothing_and_loses_nothing() -> None:
-    results = run_checks_on(lambda x: 3 * x, it_doubles, this_machine_cannot_tell)
-    assert [str(each.verdict) for each in results] == ["fail", "undecided"]
-    assert Report("double", results, 4).score == 0
-    assert Report("double", run_checks_on(lambda x: 2 * x, it_doubles, this_machine_cannot_tell), 4).score == 4
 
 
 def test_a_check_waits_for_the_one_it_needs() -> None:
