@@ -129,11 +129,7 @@ def nest_lists_deeply(_: Tensor) -> list[Any]:
 ODD: dict[str, Callable[[Tensor], object]] = {
     "None": lambda x: None,
     "another device": lambda x: x.to("meta"),
-    "sparse": lambda x: x.to_sparse(),
     "complex": lambda x: x.to(torch.complex64),
-    "quantized": lambda x: torch.quantize_per_tensor(x.float(), 0.1, 0, torch.qint8),
-    "float8": lambda x: x.to(torch.float8_e4m3fn),
-    "nested": lambda x: torch.nested.nested_tensor([x[0], x[1]]),
     "lying zeros": lambda x: torch.zeros_like(x).as_subclass(Lying),
     "raising zeros": lambda x: torch.zeros_like(x).as_subclass(Raising),
     "a number": lambda x: x.sum(),
