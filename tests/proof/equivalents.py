@@ -30,15 +30,10 @@ def equivalent_solutions() -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def _read_list(file: Path) -> dict[str, dict[str, str]]:
-    return parse_list(file.read_text("utf-8"))
-
-
-def parse_list(text: str) -> dict[str, dict[str, str]]:
-    """Return what a list says: see :func:`equivalents`."""
     found: dict[str, dict[str, str]] = {}
     exercises: list[str] = []
     reason = ""
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(file.read_text("utf-8").splitlines(), 1):
         if line.startswith("== "):
             exercises, reason = line.removeprefix("== ").split(", "), ""
         elif line.startswith("-- "):

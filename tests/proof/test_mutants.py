@@ -8,7 +8,7 @@ import ast
 
 import pytest
 
-from tests.proof.equivalents import equivalent_solutions, equivalents, parse_list
+from tests.proof.equivalents import equivalent_solutions, equivalents
 from tests.proof.judging import MutantJudge, MutantJudges
 from tests.proof.kept import compute_or_recall
 from tests.proof.mutants import Place, find_definitions, mutants_of
@@ -98,15 +98,3 @@ def test_a_mutant_leaves_the_reference_alone():
     assert changed is not right
     assert changed.__globals__["grid_of"] is not right.__globals__["grid_of"]
     assert mutant.objects("patchify")[0] is not changed
-
-
-def test_a_list_that_cannot_be_read_says_where():
-    assert parse_list("== a, b\n-- why\nfirst\n\n== c\n-- too\nfirst\n") == {
-        "a": {"first": "why"},
-        "b": {"first": "why"},
-        "c": {"first": "too"},
-    }
-    with pytest.raises(ValueError, match="line 2: a mutant needs"):
-        parse_list("== a\nfirst\n")
-    with pytest.raises(ValueError, match="line 4: a lists this mutant twice"):
-        parse_list("== a\n-- why\nfirst\nfirst\n")

@@ -18,7 +18,6 @@ from tests.proof.second_mistakes import (
     MOST_KEPT,
     Finding,
     find_kind_of_failure,
-    has_word_of_kind,
     iterate_findings,
     list_distinct_exercises,
     main,
@@ -50,20 +49,6 @@ REFUSED, GIVEN = ("raised", "ValueError"), ("returned", RIGHT)
 )
 def test_the_kind_is_found_where_the_check_ended(record: list[object], right: list[object], kind: str) -> None:
     assert find_kind_of_failure(record, right) == kind
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence", "kind", "told"),
-    [
-        ("column order", "The tokens run down the columns of the grid.", "error", False),
-        ("remainder dropped", "The rest of the image is dropped without an error.", "error", True),
-        ("float32 whatever the input", "It computes in float32.", "dtype", True),
-        ("input changed in place", "It writes into its input.", "input", True),
-        ("squeezed", "An axis of one is lost.", "gradient", False),
-    ],
-)
-def test_a_sentence_accounts_for_what_it_names(name: str, sentence: str, kind: str, told: bool) -> None:
-    assert has_word_of_kind(Cause(name, sentence, "Why?", "01_a, B"), kind) is told
 
 
 def test_a_mistake_beside_another_is_found_and_points_are_counted() -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
+from vit_course.patches import patchify
 
 INPUT = torch.arange(6.0).reshape(2, 3)
 
@@ -22,6 +24,15 @@ def find_failure(function: Callable[..., Any], *inputs: Any) -> Failure:
     with pytest.raises(Failure) as caught:
         make_student(function)(*(inputs or (INPUT, 2)))
     return caught.value
+
+
+def change_patchify_result(change: Callable[[Tensor], Any]) -> Callable[..., Any]:
+    """The right patchify, and something done to its result."""
+
+    def patchify_and_more(images: Tensor, patch_size: int) -> Any:
+        return change(patchify(images, patch_size))
+
+    return patchify_and_more
 
 
 def make_raising_patchify(error: BaseException | type[BaseException]) -> Callable[..., None]:

@@ -7,7 +7,6 @@ from html import unescape
 from typing import Any
 
 import pytest
-from torch import Tensor
 
 from exercise_kit.engine import check
 from exercise_kit.engine.cause_groups import group_by_cause
@@ -24,11 +23,6 @@ columns = find_known_mistake("patchify", "column order").objects[0]
 
 def make_check_result(name: str, verdict: Verdict = Verdict.FAIL, **fields: Any) -> CheckResult:
     return CheckResult(name, f"{name.capitalize()}.", verdict, f"{name} is seen", **fields)
-
-
-def in_place(images: Tensor, patch_size: int) -> Tensor:
-    images *= 3
-    return patchify(images, patch_size)
 
 
 def test_causes_come_in_the_order_in_which_they_are_mended() -> None:
@@ -88,12 +82,6 @@ def test_only_the_first_cause_is_open() -> None:
     assert "A." in before
     assert "A is seen" not in after
     assert html.count("<details>") == 3  # two other causes, and what passes
-
-
-def test_an_input_changed_in_place_comes_before_what_follows_from_it() -> None:
-    text = render_text(check("patchify", in_place))
-    assert text.index("changed its input") < FIRST_SCREEN * 100
-    assert text.splitlines()[1].strip() == "✗ fail      asked: The images that go in are not changed."
 
 
 def test_what_passes_an_idle_answer_says_so() -> None:

@@ -118,13 +118,6 @@ def test_a_file_that_cannot_be_used_is_a_sentence_and_spoils_no_other(class_fold
         assert "cannot be checked until its author has repaired it" in str(check("double", abs))
 
 
-def test_a_lesson_without_the_answer_is_a_sentence(class_folder):
-    (class_folder / "exercises" / "third.py").write_text(CHECKS.format(name="third"))
-    use_class(class_folder)
-    assert course().own.problems_of_answers["third"].endswith("defines no third, which is the answer to an exercise")
-    assert "third" not in course().references()
-
-
 def test_a_variant_adds_to_itself_alone_and_keeps_what_is_forbidden(class_folder):
     patchify = course().exercises["patchify"]
     known = len(patchify.checks)

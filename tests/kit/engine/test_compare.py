@@ -130,7 +130,7 @@ def test_numbers_that_are_none_come_before_all_else(number: float, kind: str) ->
     wrong = make_numbers(2, 3, 4)
     wrong[0, 1, 2] = number
     found = find_failure(wrong, make_numbers(2, 3, 4), describe=describe)
-    assert f"1 of its 24 values is {kind}" in found.seen
+    assert found.seen.endswith(f"1 of its 24 values is {kind}; the first is at image 0, token 1, feature 2")
     assert found.look
     wrong[:, 1:] = number
     assert f"67 % of its values are {kind}" in find_failure(wrong, make_numbers(2, 3, 4)).seen
@@ -182,13 +182,7 @@ def test_two_numbers_have_as_few_digits_as_distinguish_them(
     assert found.seen.endswith(f"1 of its 8 values differs, only in token 1; the first is at image 0, token 1, "
                               f"feature 2: {seen}")  # fmt: skip
     assert found.expected == expected
-
-
-def test_rounding_in_float64_shows_its_digits() -> None:
-    right = make_numbers(1, 2, 4).double()
-    found = find_failure(right * (1 + 1e-6 * torch.arange(8).reshape(1, 2, 4)), right)
-    here, there = re.search(r": (\S+)$", found.seen)[1], found.expected.removesuffix(" there")
-    assert here != there
+    assert found.look.endswith("?"), "though the check has no question of its own"
 
 
 def test_the_checks_own_words_come_first_where_it_has_any() -> None:
@@ -246,13 +240,3 @@ def test_the_axis_that_does_sum_to_one_is_named() -> None:
 def test_rows_that_never_summed_to_one_are_not_evaluated_to() -> None:
     assert "sum to 1" not in find_failure(make_numbers(2, 3, 4, seed=1), make_numbers(2, 3, 4)).seen
     assert "sum to 1" not in find_failure(make_attention_weights(2, 3, 4).flip(1), make_attention_weights(2, 3, 4)).seen
-
-
-def test_the_first_number_that_is_none_has_a_place() -> None:
-    wrong = make_numbers(2, 3, 4)
-    wrong[0, 1, 2] = float("nan")
-    assert find_failure(wrong, make_numbers(2, 3, 4)).seen.endswith("the first is at image 0, token 1, feature 2")
-
-
-def test_a_value_without_a_question_of_its_own_gets_one() -> None:
-    assert find_failure(make_numbers(2, 3, 4, seed=1), make_numbers(2, 3, 4)).look.endswith("?")

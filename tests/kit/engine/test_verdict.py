@@ -78,10 +78,6 @@ def test_points_that_nobody_can_earn_are_refused(points: float) -> None:
         Report("patchify", points=points)
 
 
-def test_without_points_there_is_no_score() -> None:
-    assert Report("patchify", (make_check_result(PASS),)).score is None
-
-
 @pytest.mark.parametrize(
     ("passing", "failing", "said"),
     [

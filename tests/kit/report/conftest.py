@@ -13,6 +13,7 @@ from exercise_kit.batch.result_cache import Store, make_exercise_keys
 from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.reasons import find_failure_kind
+from exercise_kit.report.collect import State, SubmittedWork
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.parse import read
@@ -42,6 +43,13 @@ def make_passed_check(name="test_shape"):
 
 def make_exercise_result(name="patchify", *checks, score=0.0, max_score=8.0, **more):
     return ExerciseResult(name, score, max_score, None, checks, **more)
+
+
+def make_submitted_work(who, lesson, *exercises, flags=(), path=None):
+    """A graded notebook with these exercises in it."""
+    score, worth = sum(each.score for each in exercises), sum(each.max_score for each in exercises)
+    result = Result("p", who, lesson, "graded", None, score, worth, 0.5, flags, exercises)
+    return SubmittedWork(path or Path(f"{who}/{lesson}.ipynb"), who, lesson, State.GRADED, result)
 
 
 class Class:

@@ -73,11 +73,3 @@ def test_a_gradebook_of_another_version(folder_with_gradebook):
     problem = read_gradebook(folder_with_gradebook).problem
     assert "was made by another nbgrader (no such column" in problem
     assert "nbgrader db upgrade" in problem
-
-
-def test_a_locked_gradebook(folder_with_gradebook, monkeypatch):
-    monkeypatch.setattr("exercise_kit.nbgrader.gradebook.PATIENCE", 0.01)
-    with closing(sqlite3.connect(folder_with_gradebook / "gradebook.db")) as database:
-        database.execute("PRAGMA locking_mode = EXCLUSIVE")
-        database.execute("BEGIN EXCLUSIVE")
-        assert "locked" in read_gradebook(folder_with_gradebook).problem

@@ -1,6 +1,7 @@
 """The page: whole, hostile to nobody, silent about who is who, and about what hidden checks expect."""
 
 import re
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 
@@ -20,10 +21,8 @@ HOSTILE = "<script>alert(1)<"
 NAMES = ["Zoë Quist", "محمد علي", "张伟", "🦊fox", HOSTILE, "\u202eevil", "q" * 180, "no utf\udcff8", "javascript:x"]
 
 
-def render_page(class_folder, **options):
-    return render_lecture_page(
-        count_class(collect_class_work(class_folder.folder)), "vision", options.get("today", TODAY)
-    )
+def render_page(class_folder):
+    return render_lecture_page(count_class(collect_class_work(class_folder.folder)), "vision", TODAY)
 
 
 @pytest.fixture
@@ -158,22 +157,17 @@ def test_older_results_are_shown_and_said_to_be_older(class_folder):
 
 
 def test_questions_to_be_graded_by_hand(class_folder):
-    found = count_class(collect_class_work(class_folder.folder))
-    book = ManualGrading((Question("01_patchify", "why-<b>", 9, 4),))
-    shown = render_lecture_page(replace_manual_grading(found, book), "vision", TODAY)
+    work = collect_class_work(class_folder.folder)
+
+    def render_with(book):
+        return render_lecture_page(count_class(replace(work, manual_grading=book)), "vision", TODAY)
+
+    shown = render_with(ManualGrading((Question("01_patchify", "why-<b>", 9, 4),)))
     assert "4 written answers wait" in shown
     assert "why-&lt;b&gt;" in shown
-    locked = render_lecture_page(
-        replace_manual_grading(found, ManualGrading(problem="/class/gradebook.db is locked")), "vision", TODAY
-    )
+    locked = render_with(ManualGrading(problem="/class/gradebook.db is locked"))
     assert "could not be read, so nobody can say what waits in it" in locked
     assert "ada" not in locked, "the page is shown in a lecture"
-
-
-def replace_manual_grading(found, book):
-    from dataclasses import replace
-
-    return replace(found, work=replace(found.work, manual_grading=book))
 
 
 def test_the_same_class_gives_the_same_page(class_with_everything):

@@ -51,8 +51,8 @@ def test_what_is_refused(graded_class, tmp_path):
     grades.write_text(json.dumps({"version": 1, "submissions": []}))
     for arguments, words in (
         ([tmp_path / "nowhere"], "there is no"),
-        ([tmp_path], "is no class folder"),
-        ([graded_class, "--lesson", "nine"], "there is no lesson 'nine'"),
+        ([tmp_path], "is no class folder: it has no nbgrader_config.py"),
+        ([graded_class, "--lesson", "nine"], "there is no lesson 'nine'; there are: 00_start"),
         ([graded_class, "--out", tmp_path], "is a folder; name a file"),
         ([graded_class, "--out", tmp_path / "a", "--names", tmp_path / "a"], "would be the lecture's page"),
         ([graded_class, "--out", tmp_path / "no" / "page.html"], "cannot use"),

@@ -4,14 +4,12 @@ import os
 import re
 import subprocess
 from datetime import UTC, date, datetime
-from pathlib import Path
 from statistics import correlation
 
 import pytest
 
-from exercise_kit.judge.result import Result
 from exercise_kit.report import tally as tallying
-from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedWork
+from exercise_kit.report.collect import ClassWork, LessonPlan
 from exercise_kit.report.manual_grading import ByHand, ManualGrading
 from exercise_kit.report.page import format_with_minus, render_lecture_page, render_private_page
 from exercise_kit.report.people import Why, find_students_of_concern
@@ -19,17 +17,11 @@ from exercise_kit.report.tally import LEAST_STUDENTS, KnownMistake, count_class,
 from exercise_kit.report.term import make_lesson_rows
 from tests.e2e.browser import CHROMIUM, find_cut_on_phones, needs_chromium
 from tests.html import Page
-from tests.kit.report.conftest import make_exercise_result, make_failed_check
+from tests.kit.report.conftest import make_exercise_result, make_failed_check, make_submitted_work
 from tests.waiting import GIVE_UP
 
 TODAY = date(2026, 3, 7)
 LESSONS = ("01_first", "02_second", "03_third", "04_fourth")
-
-
-def make_submitted_work(who, lesson, *exercises, flags=(), path=None):
-    score, worth = sum(each.score for each in exercises), sum(each.max_score for each in exercises)
-    result = Result("p", who, lesson, "graded", None, score, worth, 0.5, flags, exercises)
-    return SubmittedWork(path or Path(f"{who}/{lesson}.ipynb"), who, lesson, State.GRADED, result)
 
 
 def count_class_of(*works, lessons=LESSONS, points=None, **more):

@@ -151,7 +151,6 @@ def test_the_command_tells_how_to_go_on(tmp_path):
         assert line in done.stdout
     for arguments, message in (
         ((tmp_path / "a class",), "exists and is not empty; name a new folder"),
-        ((tmp_path / "b", "--students", 0), "a class of 0 students has nobody in it"),
         ((tmp_path / "b", "--root", tmp_path), "name a clone of the course with --root"),
         ((tmp_path / "b", "--check"), "only a class made by vit-course simulate has a truth"),
     ):
