@@ -195,14 +195,6 @@ def test_guesses_and_progress_show_nothing_while_grading(views_folder):
     )
 
 
-def test_check_decides_nothing(views_folder):
-    code = 'from vit_course import check; print(check("patchify", print, points=3))'
-    assert (
-        run_python_with_view(provide_view("01_patchify", views_folder), code)
-        == "graded by the judge; its verdict is in the feedback"
-    )
-
-
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_a_hunt_draws_nothing_and_holds_no_answer(lesson, views_folder):
     code = """

@@ -139,6 +139,8 @@ def test_a_lost_worker_is_reported_with_its_kind():
     assert (caught.value.kind, caught.value.words) == ("time", "did not answer within 10 seconds")
     assert caught.value.seen == "patchify did not answer within 10 seconds"
     assert "never ends" in caught.value.look
+    with pytest.raises(WorkerStopped):
+        make_student(lost).error_of(INPUT, 2)
 
 
 @pytest.mark.parametrize(
