@@ -134,14 +134,6 @@ def test_another_submission_is_evaluated_otherwise(grade):
     assert len({tuple(check.message for check in each.checks) for each in graded}) > 1
 
 
-def test_what_cells_show_is_kept(grade):
-    result = grade(("patchify", 8.0, f"print('hello')\n{PATCHIFY}"))
-    (run,) = result.runs
-    assert run.index == 0
-    assert run.outputs[0]["text"] == "hello\n"
-    assert "hello" not in str(result.as_dict())
-
-
 def test_a_missing_answer(grade):
     missing = ExerciseAnswer("patchify", 8.0, problem="the cell of patchify is missing")
     result = grade(exercises=(missing,))

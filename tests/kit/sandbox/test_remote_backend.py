@@ -174,6 +174,7 @@ def test_gradients_and_state_are_the_same_here_and_there(worker):
         shapes = net.parameter_shapes()
         net.load({name: torch.full(size, 2.0) for name, size in shapes.items()})
         net.double()
+        net.to(torch.device("cpu"))
         net.eval()
         first, second = net(torch.ones(2, 3).double(), twice=True)
         of_net = net.gradients(second * first.detach())
