@@ -4,7 +4,6 @@ import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,6 @@ from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, Result
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.limits import Limits
-
-ROOT = Path(__file__).parents[3]
 
 
 def make_exercise_result(name, score=1.0):

@@ -17,6 +17,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.student import Student
 from exercise_kit.hidden_checks import HiddenChecksError
 from exercise_kit.hidden_checks.checks import HiddenChecks, derive_seed, make_reference_student
+from tests.answers import write_answer_cell
 from tests.machine import needs_sandbox
 
 CONFTEST = Path(__file__).parents[2] / "hidden" / "conftest.py"
@@ -29,12 +30,6 @@ from exercise_kit.engine.verdict import Failure, Undecided
 patchify = pytest.mark.exercise("patchify", points=2)
 """
 KEY = b"a submission"
-RIGHT_BODY = """
-    batch, channels, height, width = images.shape
-    rows, columns = height // patch_size, width // patch_size
-    grid = images.reshape(batch, channels, rows, patch_size, columns, patch_size).permute(0, 2, 4, 1, 3, 5)
-    return grid.reshape(batch, rows * columns, -1)
-"""
 
 
 @pytest.fixture
@@ -275,7 +270,7 @@ def test_pytest_itself_asks_the_reference(collect_checks, tmp_path):
 @pytest.mark.proof
 def test_pytest_itself_asks_a_submission_in_a_process_of_its_own(collect_checks, tmp_path):
     collect_checks(ROWS)
-    answer = "import sys\n\ndef patchify(images, patch_size):\n    assert 'pytest' not in sys.modules\n" + RIGHT_BODY
+    answer = f"import sys\nassert 'pytest' not in sys.modules\n\n{write_answer_cell('patchify')}"
     (tmp_path / "right.py").write_text(answer)
     asked = ["--rootdir", tmp_path, "-c", os.devnull, tmp_path / "hidden", "--submission", tmp_path / "right.py"]
     ended = run_pytest(tmp_path, *asked, "--device", "cpu")
@@ -294,7 +289,7 @@ def test_pytest_itself_imports_nothing_from_beside_a_submission(collect_checks, 
     (tmp_path / "hidden" / "pytest.ini").write_text("[pytest]\n")
     folder = tmp_path / "eve"
     folder.mkdir()
-    (folder / "right.py").write_text("def patchify(images, patch_size):\n" + RIGHT_BODY)
+    (folder / "right.py").write_text(write_answer_cell("patchify"))
     (folder / "conftest.py").write_text(f"open({str(tmp_path / 'trace')!r}, 'w')\n")
     (folder / "pytest.ini").write_text("[pytest]\n")
     submission, checks = ("--submission", folder / "right.py"), tmp_path / "hidden"
