@@ -43,12 +43,6 @@ def test_results_come_in_the_order_of_the_paths(grading_place, rejected_files):
     assert {result.status for result in results} == {"rejected"}
 
 
-def test_one_file_is_graded_while_the_caller_goes_on(grading_place, rejected_files):
-    with Grader(grading_place) as grader:
-        futures = [grader.submit(rejected_files[0]) for _ in range(3)]
-        assert {future.result().status for future in futures} == {"rejected"}
-
-
 class KilledProcess(JobProcess):
     """A job process that is killed before some of its jobs, as one is that took all memory."""
 

@@ -4,7 +4,6 @@ import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,6 @@ from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
 from exercise_kit.judge.result import CellOutputs, ExerciseResult, Result
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.limits import Limits
-
-ROOT = Path(__file__).parents[3]
 
 
 def make_exercise_result(name, score=1.0):
@@ -52,6 +49,7 @@ def test_what_is_kept_is_given_back_to_whoever_handed_in_the_same(store, submiss
     assert kept.exercises == make_result("patchify").exercises
     assert kept.runs == make_result().runs
     assert store.load(replace(submission, digest="0" * 64), {"patchify": "k"}) is None
+    assert store.load(submission, {"patchify": "other"}) is None
 
 
 def test_what_waits_for_a_check_is_kept_and_never_taken_over(store, submission):
@@ -65,24 +63,11 @@ def test_what_waits_for_a_check_is_kept_and_never_taken_over(store, submission):
     assert kept.waits_for == {"unpatchify": "hidden/test_unpatchify.py:7: no"}
 
 
-def test_only_exercises_whose_keys_hold_are_given_back(store, submission):
-    store.save(submission, {"patchify": "k", "unpatchify": "k"}, make_result("patchify", "unpatchify"))
-    kept = store.load(submission, {"patchify": "other", "unpatchify": "k"})
-    assert [each.name for each in kept.exercises] == ["unpatchify"]
-    assert store.load(submission, {"patchify": "other"}) is None
-
-
-def test_a_later_result_joins_the_earlier_one(store, submission):
-    store.save(submission, {"patchify": "k"}, make_result("patchify"))
-    store.save(submission, {"unpatchify": "k"}, make_result("unpatchify"))
-    kept = store.load(submission, {"patchify": "k", "unpatchify": "k"})
-    assert {each.name for each in kept.exercises} == {"patchify", "unpatchify"}
-
-
 def test_what_is_kept_of_two_runs_is_out_of_the_points_of_both(store, submission):
     store.save(submission, {"patchify": "k"}, replace(make_result("patchify"), score=1.0, max_score=2.0))
     store.save(submission, {"unpatchify": "k"}, replace(make_result("unpatchify"), score=1.0, max_score=2.0))
     kept = store.read(submission.content, submission.lesson).result
+    assert {each.name for each in kept.exercises} == {"patchify", "unpatchify"}
     assert (kept.score, kept.max_score, kept.worth) == (2.0, 4.0, 4.0)
 
 
@@ -165,60 +150,51 @@ def test_one_result_of_what_was_kept_and_what_is_new(work):
     assert merge_results(submission, kept, None).reason == "read; old"
 
 
-def find_changed_keys(submission, place, act):
-    before = make_exercise_keys(submission, place, sandboxed=True, limits=Limits())
-    act()
-    after = make_exercise_keys(submission, place, sandboxed=True, limits=Limits())
-    return {name for name in before if before[name] != after[name]}
+def make_keys(submission, place, **protections):
+    return make_exercise_keys(submission, place, **{"sandboxed": True, "limits": Limits(), **protections})
 
 
 def append_comment(path):
     path.write_text(path.read_text() + "\n# another check\n")
 
 
+def find_keys_changed_by(file, submission, place):
+    before = make_keys(submission, place)
+    append_comment(place.checks / file)
+    after = make_keys(submission, place)
+    return {name for name in before if before[name] != after[name]}
+
+
 def test_a_changed_check_file_changes_the_keys_of_its_exercises_alone(work, grading_place):
     submission = work().read()
-    assert find_changed_keys(submission, grading_place, lambda: None) == set()
-    assert find_changed_keys(
-        submission, grading_place, lambda: append_comment(grading_place.checks / "test_unpatchify.py")
-    ) == {"unpatchify"}
-    assert find_changed_keys(
-        submission, grading_place, lambda: append_comment(grading_place.checks / "test_patchify.py")
-    ) == {
-        "patchify",
-        "fix_patchify",
-    }
     everything = {each.name for each in submission.exercises}
-    assert (
-        find_changed_keys(submission, grading_place, lambda: append_comment(grading_place.checks / "conftest.py"))
-        == everything
-    )
+    assert make_keys(submission, grading_place) == make_keys(submission, grading_place)
+    assert find_keys_changed_by("test_unpatchify.py", submission, grading_place) == {"unpatchify"}
+    assert find_keys_changed_by("test_patchify.py", submission, grading_place) == {"patchify", "fix_patchify"}
+    assert find_keys_changed_by("conftest.py", submission, grading_place) == everything
 
 
 def test_content_points_secret_and_protections_change_the_keys_and_names_do_not(work, grading_place):
     submission = work().read()
-    keys = make_exercise_keys(submission, grading_place, sandboxed=True, limits=Limits())
+    keys = make_keys(submission, grading_place)
     cheap = tuple(replace(each, max_score=1) for each in submission.exercises)
     others = [
-        make_exercise_keys(work().answer(patchify="pass").read(), grading_place, sandboxed=True, limits=Limits()),
-        make_exercise_keys(submission, replace(grading_place, secret=b"other"), sandboxed=True, limits=Limits()),
-        make_exercise_keys(submission, grading_place, sandboxed=False, limits=Limits()),
-        make_exercise_keys(submission, grading_place, sandboxed=True, limits=Limits().on("cuda:0")),
-        make_exercise_keys(submission, grading_place, sandboxed=True, limits=Limits(call_seconds=9.0)),
-        make_exercise_keys(replace(submission, exercises=cheap), grading_place, sandboxed=True, limits=Limits()),
+        make_keys(work().answer(patchify="pass").read(), grading_place),
+        make_keys(submission, replace(grading_place, secret=b"other")),
+        make_keys(submission, grading_place, sandboxed=False),
+        make_keys(submission, grading_place, limits=Limits().on("cuda:0")),
+        make_keys(submission, grading_place, limits=Limits(call_seconds=9.0)),
+        make_keys(replace(submission, exercises=cheap), grading_place),
     ]
     for other in others:
         assert not set(keys.values()) & set(other.values())
-    assert (
-        make_exercise_keys(replace(submission, path="q", student="ben"), grading_place, sandboxed=True, limits=Limits())
-        == keys
-    )
+    assert make_keys(replace(submission, path="q", student="ben"), grading_place) == keys
 
 
 def test_a_key_begins_with_what_is_the_grader_s(work, grading_place):
-    keys = make_exercise_keys(work().read(), grading_place, sandboxed=True, limits=Limits())
+    keys = make_keys(work().read(), grading_place)
     prefixes = make_key_prefixes(keys, grading_place, sandboxed=True)
-    patient = make_exercise_keys(work().read(), grading_place, sandboxed=True, limits=Limits(call_seconds=9.0))
+    patient = make_keys(work().read(), grading_place, limits=Limits(call_seconds=9.0))
     for each in (keys, patient):
         assert {name: key.partition("-")[0] for name, key in each.items()} == prefixes
     append_comment(grading_place.checks / "test_unpatchify.py")
@@ -231,7 +207,7 @@ def test_a_file_s_key_follows_its_bytes_and_the_grader_s_images(work, grading_pl
     (tmp_path / "vit_cifar.safetensors").write_bytes(b"weights")
 
     def make_two_keys():
-        found = make_exercise_keys(work("07_experiments").read(), grading_place, sandboxed=True, limits=Limits())
+        found = make_keys(work("07_experiments").read(), grading_place)
         return found["vit_cifar"], found["mixup"]
 
     before = make_two_keys()

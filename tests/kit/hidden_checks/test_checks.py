@@ -17,6 +17,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.student import Student
 from exercise_kit.hidden_checks import HiddenChecksError
 from exercise_kit.hidden_checks.checks import HiddenChecks, derive_seed, make_reference_student
+from tests.answers import write_answer_cell
 from tests.machine import needs_sandbox
 
 CONFTEST = Path(__file__).parents[2] / "hidden" / "conftest.py"
@@ -29,24 +30,18 @@ from exercise_kit.engine.verdict import Failure, Undecided
 patchify = pytest.mark.exercise("patchify", points=2)
 """
 KEY = b"a submission"
-RIGHT_BODY = """
-    batch, channels, height, width = images.shape
-    rows, columns = height // patch_size, width // patch_size
-    grid = images.reshape(batch, channels, rows, patch_size, columns, patch_size).permute(0, 2, 4, 1, 3, 5)
-    return grid.reshape(batch, rows * columns, -1)
-"""
 
 
 @pytest.fixture
 def collect_checks(tmp_path):
-    """Collects checks that are given as text; files by name."""
+    """Collects checks that are given as text."""
 
-    def collect(source="", **options):
-        folder = options.pop("folder", tmp_path / "hidden")
+    def collect(source):
+        folder = tmp_path / "hidden"
         folder.mkdir(exist_ok=True)
         (folder / "conftest.py").write_text(CONFTEST.read_text())
         (folder / "test_patchify.py").write_text(HEAD + source)
-        return HiddenChecks(folder, **options)
+        return HiddenChecks(folder)
 
     return collect
 
@@ -59,18 +54,10 @@ def make_student_factory(function):
     return lambda: Student({"patchify": function})
 
 
-def evaluate_checks(checks, student=make_right_patchify, exercise="patchify", key=KEY):
-    """Return what comes of the checks in the folder; those of the exercise itself come before them."""
-    return [
-        checks.evaluate(exercise, check, student(), key)
-        for check in checks.exercises()[exercise]
-        if check.file.name.startswith("test_")
-    ]
-
-
-def expect_one_outcome(outcomes):
-    assert len(outcomes) == 1
-    return outcomes[0]
+def evaluate_own_check(checks, student=make_right_patchify, exercise="patchify", key=KEY):
+    """Return what comes of the one check in the folder; those of the exercise itself come before it."""
+    (check,) = (each for each in checks.exercises()[exercise] if each.file.name.startswith("test_"))
+    return checks.evaluate(exercise, check, student(), key)
 
 
 ROWS = '''
@@ -106,19 +93,19 @@ def test_what_is_collected(collect_checks):
 def test_right_and_wrong_answers_again_and_again(collect_checks):
     checks = collect_checks(ROWS)
     for _ in range(3):
-        assert expect_one_outcome(evaluate_checks(checks)).result.verdict == "pass"
-        wrong = expect_one_outcome(evaluate_checks(checks, make_student_factory(lambda images, size: images)))
+        assert evaluate_own_check(checks).result.verdict == "pass"
+        wrong = evaluate_own_check(checks, make_student_factory(lambda images, size: images))
         assert wrong.result.verdict == "fail"
         assert "has the shape" in wrong.result.seen
         assert wrong.record
         fixed = lambda: make_reference_student("fix_patchify")  # noqa: E731
-        assert expect_one_outcome(evaluate_checks(checks, fixed, "fix_patchify")).result.verdict == "pass"
+        assert evaluate_own_check(checks, fixed, "fix_patchify").result.verdict == "pass"
 
 
 def test_draws_belong_to_key_exercise_and_check(collect_checks):
     checks = collect_checks(ROWS)
-    first, again = (expect_one_outcome(evaluate_checks(checks)).record[0][1] for _ in range(2))
-    other = expect_one_outcome(evaluate_checks(checks, key=b"another")).record[0][1]
+    first, again = (evaluate_own_check(checks).record[0][1] for _ in range(2))
+    other = evaluate_own_check(checks, key=b"another").record[0][1]
     assert torch.equal(first, again)
     assert first.shape != other.shape or not torch.equal(first, other)
     seeds = [
@@ -145,15 +132,15 @@ def test_what_a_student_reads_of_a_failure(collect_checks, line, seen):
     """Of a wrong answer, which gives nothing; a line that fails the right one, too, is no failure of a student's."""
     asks = "    if not student(torch.ones(1, 1, 2, 2), 1).numel():"
     checks = collect_checks(f"@patchify\ndef test_it(student):\n{asks}\n{textwrap.indent(line, ' ' * 8)}\n")
-    outcome = expect_one_outcome(evaluate_checks(checks, make_student_factory(lambda images, size: images[:0])))
+    outcome = evaluate_own_check(checks, make_student_factory(lambda images, size: images[:0]))
     assert outcome.result.verdict == "fail"
     assert outcome.result.seen == seen
     assert "42" not in (outcome.result.message or "")
 
 
 def test_the_instructor_reads_more(collect_checks):
-    outcome = expect_one_outcome(
-        evaluate_checks(collect_checks("@patchify\ndef test_it(student):\n    print('by hand')\n    assert 42 == 41\n"))
+    outcome = evaluate_own_check(
+        collect_checks("@patchify\ndef test_it(student):\n    print('by hand')\n    assert 42 == 41\n")
     )
     assert "assert 42 == 41" in outcome.log
     assert "by hand" in outcome.log
@@ -168,16 +155,14 @@ def test_the_instructor_reads_more(collect_checks):
     ],
 )
 def test_what_cannot_be_decided(collect_checks, line):
-    outcome = expect_one_outcome(evaluate_checks(collect_checks(f"@patchify\ndef test_it(student):\n    {line}\n")))
+    outcome = evaluate_own_check(collect_checks(f"@patchify\ndef test_it(student):\n    {line}\n"))
     assert outcome.result.verdict == "undecided"
     assert outcome.result.seen == "no such thing here"
     assert outcome.log == ""
 
 
 def test_a_check_that_breaks_by_itself_is_not_counted(collect_checks):
-    outcome = expect_one_outcome(
-        evaluate_checks(collect_checks("@patchify\ndef test_it(student):\n    {}['answer 42']\n"))
-    )
+    outcome = evaluate_own_check(collect_checks("@patchify\ndef test_it(student):\n    {}['answer 42']\n"))
     assert outcome.result.verdict == "undecided"
     assert "answer 42" not in outcome.result.message
     assert "KeyError: 'answer 42'" in outcome.log
@@ -185,24 +170,10 @@ def test_a_check_that_breaks_by_itself_is_not_counted(collect_checks):
 
 def test_a_check_that_an_odd_answer_breaks_is_failed(collect_checks):
     checks = collect_checks("@patchify\ndef test_it(student):\n    student(torch.ones(1, 1, 2, 2), 1).shape\n")
-    outcome = expect_one_outcome(evaluate_checks(checks, make_student_factory(lambda *_: "text")))
+    outcome = evaluate_own_check(checks, make_student_factory(lambda *_: "text"))
     assert outcome.result.verdict == "fail"
     assert "cannot be compared" in outcome.result.seen
     assert "AttributeError" in outcome.log
-
-
-def test_an_answer_that_is_not_written_yet(collect_checks):
-    def unwritten(images, patch_size):
-        raise NotImplementedError
-
-    outcome = expect_one_outcome(evaluate_checks(collect_checks(ROWS), make_student_factory(unwritten)))
-    assert outcome.result.unwritten
-    assert outcome.result.verdict == "fail"
-
-
-def test_an_answer_that_ends_the_process_does_not(collect_checks):
-    outcome = expect_one_outcome(evaluate_checks(collect_checks(ROWS), make_student_factory(lambda *_: sys.exit(3))))
-    assert "raised SystemExit" in outcome.result.seen
 
 
 MISTAKES = {
@@ -275,16 +246,18 @@ def test_nothing_is_printed(collect_checks, capfd):
         logging.getLogger().warning("a log")
         raise ValueError
 
-    evaluate_checks(checks, make_student_factory(prints))
+    evaluate_own_check(checks, make_student_factory(prints))
     assert capfd.readouterr() == ("", "")
+
+
+def run_pytest(folder, *arguments):
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder)
 
 
 def test_pytest_itself_asks_the_reference(collect_checks, tmp_path):
     collect_checks(ROWS + ROWS.replace("rows_come_first", "it_adds_one").replace("reference.", "1 + reference."))
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
-    ended = subprocess.run(
-        [*command, "-c", os.devnull, str(tmp_path / "hidden")], capture_output=True, text=True, cwd=tmp_path
-    )
+    ended = run_pytest(tmp_path, "--rootdir", tmp_path, "-c", os.devnull, tmp_path / "hidden")
     for name in ("patchify", "fix_patchify"):
         assert f"{name}: rows_come_first PASSED" in ended.stdout, ended.stdout
         assert f"{name}: tokens_run_row_by_row PASSED" in ended.stdout
@@ -297,14 +270,13 @@ def test_pytest_itself_asks_the_reference(collect_checks, tmp_path):
 @pytest.mark.proof
 def test_pytest_itself_asks_a_submission_in_a_process_of_its_own(collect_checks, tmp_path):
     collect_checks(ROWS)
-    answer = "import sys\n\ndef patchify(images, patch_size):\n    assert 'pytest' not in sys.modules\n" + RIGHT_BODY
+    answer = f"import sys\nassert 'pytest' not in sys.modules\n\n{write_answer_cell('patchify')}"
     (tmp_path / "right.py").write_text(answer)
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
-    command += ["-c", os.devnull, str(tmp_path / "hidden"), "--submission", str(tmp_path / "right.py")]
-    ended = subprocess.run([*command, "--device", "cpu"], capture_output=True, text=True, cwd=tmp_path)
+    asked = ["--rootdir", tmp_path, "-c", os.devnull, tmp_path / "hidden", "--submission", tmp_path / "right.py"]
+    ended = run_pytest(tmp_path, *asked, "--device", "cpu")
     assert "patchify: rows_come_first PASSED" in ended.stdout, ended.stdout
     assert "fix_patchify: rows_come_first SKIPPED" in ended.stdout
-    refused = subprocess.run([*command, "--device", "mps"], capture_output=True, text=True, cwd=tmp_path)
+    refused = run_pytest(tmp_path, *asked, "--device", "mps")
     assert refused.returncode == pytest.ExitCode.USAGE_ERROR
     assert "no float64" in refused.stderr
 
@@ -317,13 +289,11 @@ def test_pytest_itself_imports_nothing_from_beside_a_submission(collect_checks, 
     (tmp_path / "hidden" / "pytest.ini").write_text("[pytest]\n")
     folder = tmp_path / "eve"
     folder.mkdir()
-    (folder / "right.py").write_text("def patchify(images, patch_size):\n" + RIGHT_BODY)
+    (folder / "right.py").write_text(write_answer_cell("patchify"))
     (folder / "conftest.py").write_text(f"open({str(tmp_path / 'trace')!r}, 'w')\n")
     (folder / "pytest.ini").write_text("[pytest]\n")
-    submission = ["--submission", str(folder / "right.py")]
-    order = [str(tmp_path / "hidden"), *submission] if checks_first else [*submission, str(tmp_path / "hidden")]
-    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *order]
-    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    submission, checks = ("--submission", folder / "right.py"), tmp_path / "hidden"
+    ended = run_pytest(tmp_path, *((checks, *submission) if checks_first else (*submission, checks)))
     assert not (tmp_path / "trace").exists()
     if checks_first:
         assert "patchify: rows_come_first PASSED" in ended.stdout, ended.stdout

@@ -1,15 +1,11 @@
 """A wrong answer that others call: it costs points once, and the report says where the mistake is."""
 
 import ast
-from pathlib import Path
 
 import pytest
 
-from exercise_kit.submission.find import FoundFile
-from exercise_kit.submission.parse import read
 from tests.answers import read_empty_cell, write_answer_cell
 
-HIDDEN = Path(__file__).parents[2] / "hidden"
 STRIPS, UNWRITTEN = write_answer_cell("patchify", "strips not squares"), read_empty_cell("patchify")
 NO_ACTIVATION = write_answer_cell("Mlp", "no activation")
 UNDOES_UNPATCHIFY = """
@@ -128,19 +124,12 @@ def test_a_part_is_lent_without_what_the_rule_names(work):
     assert "forward" not in methods[methods.index("__init__") :]
 
 
-def test_parts_are_read_off_the_answer(work, lessons):
-    solved = read(FoundFile(work("03_attention", solved=True).write()), lessons)
-    parts = {each.name: [part.exercise for part in each.parts] for each in solved.exercises}
+def test_parts_are_read_off_the_answer(work):
+    solved = work("03_attention", solved=True)
+    parts = {each.name: [part.exercise for part in each.parts] for each in solved.read().exercises}
     assert parts["MultiHeadSelfAttention"] == ["scaled_dot_product_attention", "split_heads"]
     assert parts["split_heads"] == parts["is_attention"] == []
     compared = "def is_attention(attend):\n    return attend is scaled_dot_product_attention\n"
-    (named,) = (
-        work("03_attention", solved=True)
-        .answer(is_attention=compared)
-        .read()
-        .keep_exercises(["is_attention"])
-        .exercises
-    )
+    (named,) = solved.answer(is_attention=compared).read().keep_exercises(["is_attention"]).exercises
     assert named.parts == (), "its rule names that"
-    released = read(FoundFile(work("03_attention").write()), lessons)
-    assert not any(each.parts for each in released.exercises)
+    assert not any(each.parts for each in work("03_attention").read().exercises)

@@ -90,14 +90,10 @@ def test_on_a_gpu_the_start_and_the_first_calls_may_be_slow():
 
 
 def test_an_answer_that_stays_on_the_cpu_is_wrong_there(judge_with_fake_gpu, lessons):
-    there = grade_answers(
-        judge_with_fake_gpu, lessons, "01_patchify", "patchify", answer=ON_THE_CPU.replace("LAST", "")
+    there, stays, meets = (
+        grade_answers(judge_with_fake_gpu, lessons, "01_patchify", "patchify", answer=ON_THE_CPU.replace("LAST", last))
+        for last in ("", ".cpu()", " + torch.zeros(images.shape[1] * patch_size**2)")
     )
-    stays = grade_answers(
-        judge_with_fake_gpu, lessons, "01_patchify", "patchify", answer=ON_THE_CPU.replace("LAST", ".cpu()")
-    )
-    mixed = ON_THE_CPU.replace("LAST", " + torch.zeros(images.shape[1] * patch_size**2)")
-    meets = grade_answers(judge_with_fake_gpu, lessons, "01_patchify", "patchify", answer=mixed)
     assert there.score == there.max_score
     assert stays.score < there.score / 2
     assert "on the device cpu" in stays.exercises[0].checks[0].message

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import exercise_kit
 import vit_course
@@ -24,6 +23,7 @@ from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.nbgrader.nbgrader_judge import make_check_output
 from exercise_kit.reasons import Reason
 from exercise_kit.report.terminal import render_submission
+from tests.kit.batch.test_terminal import print_to_text
 
 CLAIM, OTHER, HOLDS = "Tokens follow the image.", "Patches come back.", "Bad sizes raise."
 VERDICTS = {CLAIM: Verdict.FAIL, OTHER: Verdict.UNDECIDED, HOLDS: Verdict.PASS}
@@ -42,12 +42,6 @@ def make_result() -> Result:
     )
 
 
-def print_on_sheet() -> str:
-    console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(render_submission(make_result()))
-    return console.export_text()
-
-
 def write_for_classroom50() -> str:
     runner = dict.fromkeys(
         ("CLASSROOM", "ASSIGNMENT", "ASSIGNMENT_TYPE", "USERNAME", "SUBMISSION_TAG", "COMMIT_URL", "RELEASE_URL"), "a"
@@ -60,7 +54,7 @@ def write_for_classroom50() -> str:
     [
         pytest.param(lambda: render_text(Report("patchify", CHECKS)), id="check"),
         pytest.param(lambda: render_html(Report("patchify", CHECKS)), id="notebook"),
-        pytest.param(print_on_sheet, id="grade"),
+        pytest.param(lambda: print_to_text(render_submission(make_result())), id="grade"),
         pytest.param(lambda: str(make_check_output(make_exercise_result(), 4.0)["data"]["text/html"]), id="nbgrader"),
         pytest.param(lambda: str(json.loads(gradescope.write([make_result()]))["tests"][0]["output"]), id="gradescope"),
         pytest.param(write_for_classroom50, id="classroom50"),

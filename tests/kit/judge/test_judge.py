@@ -18,7 +18,7 @@ from exercise_kit.sandbox import reply, sandbox, warm_process
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, Submission
-from tests.answers import read_empty_cell, write_answer_cell
+from tests.answers import write_answer_cell
 from tests.kit.conftest import limit_sandbox
 from tests.machine import needs_sandbox
 
@@ -28,25 +28,25 @@ STRIPS = write_answer_cell("fix_patchify", "strips not squares")
 
 
 @pytest.fixture(scope="module")
-def judge_with_short_timeouts(open_judge, warm_sandbox):
+def grade(open_judge, warm_sandbox):
+    """Grades what :func:`make_submission` makes, where no cell and no call may take longer than a moment."""
     with limit_sandbox(warm_sandbox, Limits(cell_seconds=1.5, call_seconds=1.5)):
-        yield open_judge
+        yield lambda *answers, **options: open_judge.grade(make_submission(*answers, **options))
 
 
 def make_submission(*answers, lesson="01_patchify", digest="1" * 64, **options):
-    """Answers are (exercise, points, source)."""
+    """Answers are (exercise, points, source); with no exercise's name it is another cell."""
     cells = tuple(CellSource(2 * place, textwrap.dedent(source)) for place, (_, _, source) in enumerate(answers))
     exercises = tuple(
         ExerciseAnswer(name, points, cell.source, cell.index)
         for (name, points, _), cell in zip(answers, cells, strict=True)
+        if name
     )
     return Submission("a.ipynb", "ann", "01", lesson, digest, **{"cells": cells, "exercises": exercises, **options})
 
 
-def test_right_and_wrong_answers(judge_with_short_timeouts):
-    result = judge_with_short_timeouts.grade(
-        make_submission(("patchify", 8.0, PATCHIFY), ("fix_patchify", 3.0, STRIPS))
-    )
+def test_right_and_wrong_answers(grade):
+    result = grade(("patchify", 8.0, PATCHIFY), ("fix_patchify", 3.0, STRIPS))
     assert (result.status, result.reason, result.student, result.assignment) == ("graded", None, "ann", "01")
     right, wrong = result.exercises
     assert (right.score, right.max_score, right.misconception) == (8.0, 8.0, None)
@@ -57,7 +57,7 @@ def test_right_and_wrong_answers(judge_with_short_timeouts):
     assert result.max_score == 11.0
     assert result.flags == ("not-sandboxed",)
     assert result.seconds > 0
-    again = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, PATCHIFY), ("fix_patchify", 3.0, STRIPS)))
+    again = grade(("patchify", 8.0, PATCHIFY), ("fix_patchify", 3.0, STRIPS))
     assert [replace(each, seconds=0.0) for each in again.exercises] == [
         replace(each, seconds=0.0) for each in result.exercises
     ]
@@ -78,8 +78,8 @@ borrow("patchify")
     ],
     ids=["by name", "as a value", "inside a function"],
 )
-def test_a_borrowed_answer_earns_nothing(judge_with_short_timeouts, borrowed):
-    (result,) = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, borrowed))).exercises
+def test_a_borrowed_answer_earns_nothing(grade, borrowed):
+    (result,) = grade(("patchify", 8.0, borrowed)).exercises
     assert result.score == 0.0
 
 
@@ -112,15 +112,14 @@ def test_checks_that_refuse_the_right_answer_cost_nobody_a_point(tmp_path):
             assert [re.match(r"fix_patchify, (test_\w+): hidden/test_more.py:\d+: \1", line) for line in told]
 
 
-def test_an_exercise_of_which_no_check_counts_is_undecided(judge_with_short_timeouts, monkeypatch):
+def test_an_exercise_of_which_no_check_counts_is_undecided(grade, monkeypatch):
     """The reference is one that every check refuses."""
 
     def refuses(*_):
         raise KeyError
 
     monkeypatch.setattr(hidden, "make_reference_student", lambda _: Student({"unpatchify": refuses}))
-    answer = "def unpatchify(*_):\n    raise KeyError\n"
-    result = judge_with_short_timeouts.grade(make_submission(("unpatchify", 5.0, answer)))
+    result = grade(("unpatchify", 5.0, "def unpatchify(*_):\n    raise KeyError\n"))
     (exercise,) = result.exercises
     assert {each.verdict for each in exercise.checks} == {"undecided"}
     assert exercise.problem == NOTHING_DECIDED.format("unpatchify")
@@ -128,44 +127,24 @@ def test_an_exercise_of_which_no_check_counts_is_undecided(judge_with_short_time
     assert result.points == "– of 5"
 
 
-def test_another_submission_is_evaluated_otherwise(judge_with_short_timeouts):
+def test_another_submission_is_evaluated_otherwise(grade):
     """So that no message of one tells the other what will come."""
-    graded = [
-        judge_with_short_timeouts.grade(make_submission(("fix_patchify", 3.0, STRIPS), digest=digit * 64)).exercises[0]
-        for digit in "123"
-    ]
+    graded = [grade(("fix_patchify", 3.0, STRIPS), digest=digit * 64).exercises[0] for digit in "123"]
     assert len({each.score for each in graded}) == 1
     assert len({tuple(check.message for check in each.checks) for each in graded}) > 1
 
 
-def test_what_cells_show_is_kept(judge_with_short_timeouts):
-    shows = make_submission(("patchify", 8.0, f"print('hello')\n{PATCHIFY}"))
-    result = judge_with_short_timeouts.grade(shows)
-    (run,) = result.runs
-    assert run.index == 0
-    assert run.outputs[0]["text"] == "hello\n"
-    assert "hello" not in str(result.as_dict())
-
-
-def test_what_is_not_written_yet(judge_with_short_timeouts):
-    result = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, read_empty_cell("patchify"))))
-    (exercise,) = result.exercises
-    assert (exercise.score, exercise.problem) == (0.0, "patchify is not written yet")
-    assert not any(each.message for each in exercise.checks)
-    assert result.reason is None
-
-
-def test_a_missing_answer(judge_with_short_timeouts):
+def test_a_missing_answer(grade):
     missing = ExerciseAnswer("patchify", 8.0, problem="the cell of patchify is missing")
-    result = judge_with_short_timeouts.grade(make_submission(exercises=(missing,)))
+    result = grade(exercises=(missing,))
     assert (result.status, result.score, result.max_score) == ("graded", 0.0, 8.0)
     assert result.exercises[0].problem == "the cell of patchify is missing"
     assert {each.verdict for each in result.exercises[0].checks} == {"fail"}
 
 
-def test_the_last_of_two_answers(judge_with_short_timeouts):
+def test_the_last_of_two_answers(grade):
     two = ExerciseAnswer("patchify", 8.0, PATCHIFY, 0, problem="there are 2 answers for patchify; the last one counts")
-    result = judge_with_short_timeouts.grade(make_submission(cells=(CellSource(0, PATCHIFY),), exercises=(two,)))
+    result = grade(cells=(CellSource(0, PATCHIFY),), exercises=(two,))
     assert result.score == 8.0
     assert "2 answers" in result.exercises[0].problem
 
@@ -182,8 +161,8 @@ UNDEFINED = {
 
 
 @pytest.mark.parametrize(("source", "words"), UNDEFINED.items(), ids=UNDEFINED)
-def test_a_name_that_cannot_be_evaluated(judge_with_short_timeouts, source, words):
-    result = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, source)))
+def test_a_name_that_cannot_be_evaluated(grade, source, words):
+    result = grade(("patchify", 8.0, source))
     (exercise,) = result.exercises
     assert exercise.score == 0
     assert (exercise.reason, exercise.problem, exercise.kind) == (Reason.NOT_DEFINED, *words)
@@ -192,18 +171,16 @@ def test_a_name_that_cannot_be_evaluated(judge_with_short_timeouts, source, word
         assert result.reason == "the cell of patchify raised ZeroDivisionError `division by zero` when it ran"
 
 
-def test_half_an_answer_is_evaluated(judge_with_short_timeouts):
+def test_half_an_answer_is_evaluated(grade):
     split = "def split_heads(x, num_heads):\n    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)"
-    result = judge_with_short_timeouts.grade(make_submission(("split_heads", 6.0, split), lesson="03_attention"))
+    result = grade(("split_heads", 6.0, split), lesson="03_attention")
     (exercise,) = result.exercises
     assert exercise.problem == "`merge_heads` is not defined."
     assert 0 < exercise.score < 6
 
 
-def test_a_cell_that_breaks_off_keeps_what_it_had(judge_with_short_timeouts):
-    result = judge_with_short_timeouts.grade(
-        make_submission(("patchify", 8.0, f"{PATCHIFY}\nraise RuntimeError('after it')"))
-    )
+def test_a_cell_that_breaks_off_keeps_what_it_had(grade):
+    result = grade(("patchify", 8.0, f"{PATCHIFY}\nraise RuntimeError('after it')"))
     assert result.score == 8.0
     assert result.reason == "the cell of patchify raised RuntimeError `after it` when it ran"
 
@@ -215,10 +192,10 @@ LOSSES = {
 
 
 @pytest.mark.parametrize(("line", "reported"), LOSSES.items(), ids=["endless", "exit"])
-def test_an_answer_that_ends_its_worker_harms_no_other(judge_with_short_timeouts, line, reported):
+def test_an_answer_that_ends_its_worker_harms_no_other(grade, line, reported):
     flag, words = reported
     bad = f"def unpatchify(patches, patch_size, image_size):\n    {line}"
-    result = judge_with_short_timeouts.grade(make_submission(("unpatchify", 5.0, bad), ("patchify", 8.0, PATCHIFY)))
+    result = grade(("unpatchify", 5.0, bad), ("patchify", 8.0, PATCHIFY))
     lost, right = result.exercises
     assert (lost.score, right.score) == (0.0, 8.0)
     assert words in lost.checks[0].message
@@ -231,11 +208,9 @@ def test_an_answer_that_ends_its_worker_harms_no_other(judge_with_short_timeouts
     assert result.reason is None
 
 
-def test_a_cell_that_takes_too_long_keeps_what_it_had(judge_with_short_timeouts):
+def test_a_cell_that_takes_too_long_keeps_what_it_had(grade):
     cells = (CellSource(1, f"{PATCHIFY}\nwhile True: pass"),)
-    result = judge_with_short_timeouts.grade(
-        make_submission(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 1),))
-    )
+    result = grade(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 1),))
     assert result.score == 8.0
     assert result.reason == "the cell of patchify took too long, and was stopped"
     assert "timeout" in result.flags
@@ -253,41 +228,27 @@ while True: pass
     [(STUBBORN, "timeout", "did not answer within"), ("import os; os._exit(3)", "sandbox-stopped", "with status 3")],
     ids=["endless", "exit"],
 )
-def test_a_cell_that_ends_its_worker_is_left_out(judge_with_short_timeouts, lines, flag, words):
-    cells = (CellSource(1, f"x = 1\n{lines}"), CellSource(4, PATCHIFY))
-    result = judge_with_short_timeouts.grade(
-        make_submission(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 4),))
-    )
+def test_a_cell_that_ends_its_worker_is_left_out(grade, lines, flag, words):
+    result = grade(("", 0.0, f"x = 1\n{lines}"), ("patchify", 8.0, PATCHIFY))
     assert result.score == 8.0
-    assert result.reason.startswith("cell 2 ")
+    assert result.reason.startswith("cell 1 ")
     assert words in result.reason
     assert result.reason.endswith(", and was left out")
     assert flag in result.flags
     assert words in result.runs[0].outputs[0]["text"]
 
 
-def test_too_many_workers(judge_with_short_timeouts):
-    ends = [CellSource(index, f"import os; os._exit({index})") for index in range(6)]
-    cells = (*ends, CellSource(9, PATCHIFY))
-    result = judge_with_short_timeouts.grade(
-        make_submission(cells=cells, exercises=(ExerciseAnswer("patchify", 8.0, PATCHIFY, 9),))
-    )
+def test_too_many_workers(grade):
+    ends = [("", 0.0, f"import os; os._exit({status})") for status in range(6)]
+    result = grade(*ends, ("patchify", 8.0, PATCHIFY))
     assert (result.status, result.score) == ("graded", 0.0)
-    assert result.exercises[0].problem == (
-        "patchify was not evaluated: the submission has brought 4 processes to an end"
-    )
-    assert result.exercises[0].kind == (
-        "the answer was not evaluated: the submission has brought 4 processes to an end"
-    )
+    (exercise,), why = result.exercises, "was not evaluated: the submission has brought 4 processes to an end"
+    assert (exercise.problem, exercise.kind) == (f"patchify {why}", f"the answer {why}")
 
 
-def test_too_much_time_in_all(judge_with_short_timeouts, monkeypatch):
-    monkeypatch.setattr(
-        judge_with_short_timeouts._sandbox,
-        "limits",
-        replace(judge_with_short_timeouts._sandbox.limits, total_seconds=0.0),
-    )
-    result = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, PATCHIFY)))
+def test_too_much_time_in_all(grade, warm_sandbox, monkeypatch):
+    monkeypatch.setattr(warm_sandbox, "limits", replace(warm_sandbox.limits, total_seconds=0.0))
+    result = grade(("patchify", 8.0, PATCHIFY))
     assert result.score == 0
     assert result.exercises[0].problem == "patchify was not evaluated: the submission took longer than 0 seconds in all"
     assert "timeout" in result.flags
@@ -307,36 +268,32 @@ def scaled_dot_product_attention(query, key, value):
 """
 
 
-def test_a_forbidden_function_that_is_called(judge_with_short_timeouts):
-    result = judge_with_short_timeouts.grade(
-        make_submission(("scaled_dot_product_attention", 8.0, ATTENTION), lesson="03_attention")
-    )
+def test_a_forbidden_function_that_is_called(grade):
+    result = grade(("scaled_dot_product_attention", 8.0, ATTENTION), lesson="03_attention")
     assert result.score == 0
     assert "was called. This exercise asks you to write attention yourself" in result.exercises[0].problem
     assert result.exercises[0].kind.startswith("This exercise asks you to write attention yourself")
     assert "forbidden-function" in result.flags
 
 
-def test_what_reading_found_stays(judge_with_short_timeouts):
-    result = judge_with_short_timeouts.grade(
-        make_submission(("patchify", 8.0, PATCHIFY), reason="it is old", flags=("test-cell-edited",))
-    )
+def test_what_reading_found_stays(grade):
+    result = grade(("patchify", 8.0, PATCHIFY), reason="it is old", flags=("test-cell-edited",))
     assert result.reason == "it is old"
     assert result.flags == ("test-cell-edited", "not-sandboxed")
     assert result.score == 8.0
 
 
-def test_a_rejected_submission(judge_with_short_timeouts):
-    result = judge_with_short_timeouts.grade(make_submission(reason="it is not JSON", rejected=True))
+def test_a_rejected_submission(grade):
+    result = grade(reason="it is not JSON", rejected=True)
     assert (result.status, result.reason, result.exercises) == ("rejected", "it is not JSON", ())
 
 
-def test_an_error_of_ours(judge_with_short_timeouts):
-    result = judge_with_short_timeouts.grade(make_submission(("no_such_exercise", 8.0, "x = 1")))
+def test_an_error_of_ours(grade):
+    result = grade(("no_such_exercise", 8.0, "x = 1"))
     assert result.status == "error"
     assert "there are no hidden checks of no_such_exercise" in result.reason
     assert "Traceback" in result.log[0].text
-    assert judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, PATCHIFY))).score == 8.0
+    assert grade(("patchify", 8.0, PATCHIFY)).score == 8.0
 
 
 def make_grader_fail(monkeypatch, checks, place=(sandbox.Unpacker, "unpack")):
@@ -371,9 +328,9 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
-def test_the_grader_s_own_failure_costs_nothing(judge_with_short_timeouts, monkeypatch, place):
+def test_the_grader_s_own_failure_costs_nothing(grade, monkeypatch, place):
     make_grader_fail(monkeypatch, ["test_tokens_run_row_by_row"], place)
-    result = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, PATCHIFY)))
+    result = grade(("patchify", 8.0, PATCHIFY))
     assert (result.status, result.score, result.flags) == ("graded", 8.0, ("not-sandboxed",))
     verdicts = [each.verdict for each in result.exercises[0].checks]
     assert sorted(verdicts) == ["pass"] * (len(verdicts) - 1) + ["undecided"]
@@ -383,23 +340,23 @@ def test_the_grader_s_own_failure_costs_nothing(judge_with_short_timeouts, monke
 
 
 @pytest.mark.parametrize("checks", [["test_"], ["test_t", "test_a", "test_e"]], ids=["all", "some"])
-def test_who_makes_the_grader_fail_has_no_score(judge_with_short_timeouts, monkeypatch, checks):
+def test_who_makes_the_grader_fail_has_no_score(grade, monkeypatch, checks):
     make_grader_fail(monkeypatch, checks)
-    result = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, STRIPS.replace("fix_", ""))))
+    result = grade(("patchify", 8.0, STRIPS.replace("fix_", "")))
     assert (result.status, result.score) == ("error", 0.0)
     assert result.reason.endswith("; it has no score until a person has read the log")
     assert any("LookupError: a bug of ours" in each.text for each in result.log)
 
 
-def test_a_grader_that_cannot_read_a_cell_gives_no_score(judge_with_short_timeouts, monkeypatch):
+def test_a_grader_that_cannot_read_a_cell_gives_no_score(grade, monkeypatch):
     monkeypatch.setattr(sandbox, "read_outputs", lambda *_: {}["a bug of ours"])
-    result = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, PATCHIFY)))
+    result = grade(("patchify", 8.0, PATCHIFY))
     assert (result.status, result.flags) == ("error", ())
     assert "KeyError" in result.reason
     assert any("a bug of ours" in each.text for each in result.log)
 
 
-def test_a_failure_hides_no_forbidden_call(judge_with_short_timeouts, monkeypatch):
+def test_a_failure_hides_no_forbidden_call(grade, monkeypatch):
     make_grader_fail(monkeypatch, ["test_the_dtype_is_kept"])
     sly = """
         import torch.nn.functional as F
@@ -407,9 +364,7 @@ def test_a_failure_hides_no_forbidden_call(judge_with_short_timeouts, monkeypatc
             weights = (query @ key.mT * key.shape[-1] ** -0.5).softmax(-1)
             return F.scaled_dot_product_attention(query, key, value), weights
     """
-    result = judge_with_short_timeouts.grade(
-        make_submission(("scaled_dot_product_attention", 8.0, sly), lesson="03_attention")
-    )
+    result = grade(("scaled_dot_product_attention", 8.0, sly), lesson="03_attention")
     assert (result.status, result.score) == ("graded", 0.0)
     assert "forbidden-function" in result.flags
 
@@ -427,21 +382,19 @@ time.sleep(20)
 def test_where_namespaces_are_refused_files_are_bounded_and_the_result_says_so(monkeypatch):
     setup = warm_process._make_setup_message
     monkeypatch.setattr(warm_process, "_make_setup_message", lambda *options: {**setup(*options), "namespaces": False})
-    cells = (CellSource(0, PATCHIFY), CellSource(1, FULL_OF_FILES))
-    answers = (ExerciseAnswer("patchify", 8.0, PATCHIFY, 0),)
     with Judge(HIDDEN, b"secret") as judge:
         honest = judge.grade(make_submission(("patchify", 8.0, PATCHIFY)))
-        full = judge.grade(make_submission(cells=cells, exercises=answers))
+        full = judge.grade(make_submission(("patchify", 8.0, PATCHIFY), ("", 0.0, FULL_OF_FILES)))
     assert (honest.score, honest.flags) == (8.0, ("weaker-sandbox",))
     assert (full.score, full.flags) == (8.0, ("sandbox-stopped", "weaker-sandbox"))
-    assert full.reason == "cell 2 wrote more files than it may, and was left out"
+    assert full.reason == "cell 3 wrote more files than it may, and was left out"
 
 
-def test_a_judge_without_memory_says_so(judge_with_short_timeouts, monkeypatch):
+def test_a_judge_without_memory_says_so(grade, monkeypatch):
     def without(*_):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
 
     monkeypatch.setattr(reply.Reply, "answer", without)
-    result = judge_with_short_timeouts.grade(make_submission(("patchify", 8.0, PATCHIFY)))
+    result = grade(("patchify", 8.0, PATCHIFY))
     assert (result.status, result.score, result.flags) == ("error", 0.0, ())
     assert result.reason.startswith("the judge ran out of memory while grading this")

@@ -7,7 +7,7 @@ from exercise_kit.engine import name_failures as name_failures_module
 from exercise_kit.engine.diagnosis import Compared, find_causes
 from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.student import Student
-from exercise_kit.hidden_checks.checks import HiddenChecks, gather_right_objects, make_reference_student
+from exercise_kit.hidden_checks.checks import HiddenChecks, gather_right_objects
 from exercise_kit.judge.replays import Replays, find_commonest_misconception
 from vit_course.exercises.catalog import EXERCISES
 
@@ -47,9 +47,9 @@ def hidden_checks(tmp_path_factory):
     return checks
 
 
-def run_and_name(checks, function):
+def run_and_name(checks, function, observe=None):
     outcomes = list(checks.run("patchify", lambda: Student({"patchify": function}), KEY))
-    return name_failures(EXERCISES["patchify"], outcomes, Replays(checks, "patchify", KEY))
+    return name_failures(EXERCISES["patchify"], outcomes, observe or Replays(checks, "patchify", KEY))
 
 
 def list_misconceptions(outcomes):
@@ -70,11 +70,8 @@ def test_a_mistake_is_named_by_what_it_gives(hidden_checks):
 
 
 def test_a_right_answer_has_no_mistake(hidden_checks):
-    outcomes = list(hidden_checks.run("patchify", lambda: make_reference_student("patchify"), KEY))
-    assert (
-        list_misconceptions(name_failures(EXERCISES["patchify"], outcomes, Replays(hidden_checks, "patchify", KEY)))
-        == [None] * 3
-    )
+    outcomes = run_and_name(hidden_checks, gather_right_objects().patchify)
+    assert list_misconceptions(outcomes) == [None] * 3
     assert find_commonest_misconception(outcomes) is None
 
 
@@ -115,42 +112,43 @@ def test_few_are_evaluated(hidden_checks, monkeypatch, most):
         return False, []
 
     monkeypatch.setattr(name_failures_module, "MOST_REPLAYS", most)
-    outcomes = list(hidden_checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
-    assert list_misconceptions(name_failures(EXERCISES["patchify"], outcomes, observe)) == [None] * 3
+    assert list_misconceptions(run_and_name(hidden_checks, channels_last, observe)) == [None] * 3
     assert len(set(replayed)) == most
+
+
+@pytest.fixture
+def without_pairs(monkeypatch):
+    """No two mistakes at once are looked for."""
+    monkeypatch.setattr(
+        name_failures_module, "find_causes_in_pairs", lambda exercise, records, failed, found, *_: found
+    )
+    return monkeypatch
 
 
 @pytest.mark.parametrize(
     ("most", "evaluated"), [(1, {"test_wide_images"}), (2, {"test_wide_images", "test_tall_images"})]
 )
-def test_nobody_is_evaluated_about_more_than_a_few_riddles(hidden_checks, monkeypatch, most, evaluated):
+def test_nobody_is_evaluated_about_more_than_a_few_riddles(hidden_checks, without_pairs, most, evaluated):
     replayed = set()
 
     def observe(wrong, name):
         replayed.add(name)
         return False, []
 
-    monkeypatch.setattr(name_failures_module, "MOST_UNEXPLAINED", most)
-    monkeypatch.setattr(
-        name_failures_module, "find_causes_in_pairs", lambda exercise, records, failed, found, *_: found
-    )
-    outcomes = list(hidden_checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
-    name_failures(EXERCISES["patchify"], outcomes, observe)
+    without_pairs.setattr(name_failures_module, "MOST_UNEXPLAINED", most)
+    run_and_name(hidden_checks, channels_last, observe)
     assert replayed == evaluated
 
 
-def test_a_mistake_that_most_failures_contradict_is_not_evaluated_at_the_rest(hidden_checks, monkeypatch):
+@pytest.mark.usefixtures("without_pairs")
+def test_a_mistake_that_most_failures_contradict_is_not_evaluated_at_the_rest(hidden_checks):
     replayed = set()
 
     def observe(wrong, name):
         replayed.add(name)
         return True, ["something else"]
 
-    monkeypatch.setattr(
-        name_failures_module, "find_causes_in_pairs", lambda exercise, records, failed, found, *_: found
-    )
-    outcomes = list(hidden_checks.run("patchify", lambda: Student({"patchify": channels_last}), KEY))
-    name_failures(EXERCISES["patchify"], outcomes, observe)
+    run_and_name(hidden_checks, channels_last, observe)
     assert replayed == {"test_wide_images", "test_tall_images"}, "two of three speak against it"
 
 

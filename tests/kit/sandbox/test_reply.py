@@ -42,12 +42,6 @@ def make_module(*replies):
     return make_student({"module": 3}, *replies).build(4)
 
 
-def test_an_honest_reply_is_read():
-    mine = make_student(HONEST | {"inputs": [INPUT + 1, None]})
-    assert torch.equal(mine(INPUT, 2), INPUT)
-    assert mine.changed_inputs == ["(2, 3)"]
-
-
 NAN = torch.tensor([float("nan"), 1.0])
 AFTERWARDS = [
     (INPUT, INPUT.clone(), False),
@@ -139,6 +133,8 @@ def test_a_lost_worker_is_reported_with_its_kind():
     assert (caught.value.kind, caught.value.words) == ("time", "did not answer within 10 seconds")
     assert caught.value.seen == "patchify did not answer within 10 seconds"
     assert "never ends" in caught.value.look
+    with pytest.raises(WorkerStopped):
+        make_student(lost).error_of(INPUT, 2)
 
 
 @pytest.mark.parametrize(
@@ -250,25 +246,6 @@ def test_a_model_that_comes_back_is_the_one_that_was_given():
     seen = mine.see(torch.zeros(2, 3), 3)
     assert seen.result is seen.inputs[0]
     assert torch.equal(seen.result, INPUT)
-
-
-def test_requests_say_what_is_evaluated():
-    worker = ScriptedWorker(HONEST | {"inputs": [None]}, {"module": 3}, {}, {}, {}, {"tensors": {}})
-    mine = RemoteStudent(worker, ["patchify"])
-    assert not worker.requests
-    mine(INPUT)
-    built = mine.build(4, bias=False)
-    built.double(), built.eval(), built.to(torch.device("cpu")), built.tensors()
-    for _, fields in worker.requests:
-        del fields["seed"]
-    assert worker.requests == [
-        ("call", {"name": "patchify", "inputs": (INPUT,), "options": {}, "gradients": False}),
-        ("build", {"name": "patchify", "inputs": (4,), "options": {"bias": False}}),
-        ("cast", {"module": 3, "dtype": torch.float64}),
-        ("mode", {"module": 3, "training": False}),
-        ("move", {"module": 3, "device": "cpu"}),
-        ("state", {"module": 3}),
-    ]
 
 
 def test_a_seed_that_a_check_sets_is_the_worker_s():

@@ -1,18 +1,17 @@
 """Training fixtures run in a worker as they do here, and the worker's notes are not believed."""
 
 import contextlib
-from pathlib import Path
 
 import pytest
 
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.hidden_checks.checks import HiddenChecks
 from exercise_kit.sandbox.package_view import provide_view
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.reply import WorkerStopped
 from exercise_kit.submission.submission import CellSource
 from tests.answers import write_answer_cell
+from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.catalog import EXERCISES
 
 MISTAKES = {
@@ -30,23 +29,13 @@ def predict_with_attention(model, image):
 """
 
 
-@pytest.fixture(scope="module")
-def hidden_checks():
-    return HiddenChecks(Path(__file__).parents[2] / "hidden")
-
-
-@pytest.fixture(scope="module")
-def sandbox(warm_sandbox):
-    return warm_sandbox
-
-
 @pytest.fixture
-def make_worker(sandbox):
+def make_worker(warm_sandbox):
     """Makes a worker that has run a source, with a lesson's view."""
     with contextlib.ExitStack() as stack:
 
         def start_worker(source, lesson="06_training"):
-            worker = stack.enter_context(sandbox.worker(provide_view(lesson)))
+            worker = stack.enter_context(warm_sandbox.worker(provide_view(lesson)))
             assert all(not run.error for run in worker.run([CellSource(0, source)]))
             return worker
 
@@ -54,17 +43,18 @@ def make_worker(sandbox):
 
 
 @pytest.mark.parametrize("exercise", [*MISTAKES, "predict_with_attention"])
-def test_a_worker_s_verdicts_are_those_of_this_process(exercise, hidden_checks, make_worker):
+def test_a_worker_s_verdicts_are_those_of_this_process(exercise, make_worker):
     source = write_answer_cell(exercise, MISTAKES[exercise]) if exercise in MISTAKES else RAISES
     names = EXERCISES[exercise].objects
     namespace = {"__name__": "__main__"}
     exec(source, namespace)
     far = make_worker(source, EXERCISES[exercise].lesson)
-    for check in hidden_checks.exercises()[exercise]:
-        here = hidden_checks.evaluate(
-            exercise, check, Student({name: namespace[name] for name in names}), b"key"
-        ).result
-        there = hidden_checks.evaluate(exercise, check, RemoteStudent(far, names), b"key").result
+    for check in hidden_checks().exercises()[exercise]:
+        near = Student({name: namespace[name] for name in names})
+        here, there = (
+            hidden_checks().evaluate(exercise, check, student, b"key").result
+            for student in (near, RemoteStudent(far, names))
+        )
         assert there.verdict == here.verdict, (check.name, here.message, there.message)
         assert there.seen.partition(", at ")[0] == here.seen.partition(", at ")[0]
     assert not far.lost
@@ -95,9 +85,8 @@ def test_notes_that_are_none_end_the_asking(make_worker, result):
 
 
 @pytest.mark.parametrize("notes", ['{"dict": []}', '{"dict": [["answers", null]]}', '{"dict": [["answers", [1, 2]]]}'])
-def test_forged_notes_fail_a_check_and_break_nothing(make_worker, hidden_checks, notes):
-    far = make_worker(FORGE % notes)
-    far_names = RemoteStudent(far, ["f"])
-    check = hidden_checks.exercises()["EarlyStopping"][0]
-    outcome = hidden_checks.evaluate("EarlyStopping", check, far_names, b"key")
+def test_forged_notes_fail_a_check_and_break_nothing(make_worker, notes):
+    student = RemoteStudent(make_worker(FORGE % notes), ["f"])
+    check = hidden_checks().exercises()["EarlyStopping"][0]
+    outcome = hidden_checks().evaluate("EarlyStopping", check, student, b"key")
     assert outcome.result.verdict == "fail", outcome.result

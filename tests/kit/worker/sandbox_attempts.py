@@ -340,14 +340,6 @@ def who_am_i() -> dict[str, Any]:
 
 
 @register_attempt
-def differentiate() -> list[float]:
-    x = torch.ones(64, 64, requires_grad=True)
-    (x @ torch.full((64, 64), 2.0)).sum().backward()
-    assert x.grad is not None
-    return x.grad[0, :2].tolist()
-
-
-@register_attempt
 def train() -> bool:
     layer = torch.nn.Linear(4, 1)
     optimiser = torch.optim.AdamW(layer.parameters())
@@ -468,20 +460,14 @@ def store_weights() -> bool:
     mapped = np.lib.format.open_memmap("array.npy", mode="w+", dtype="float32", shape=(4,))
     mapped[:] = safetensors.torch.load_file("weights.safetensors")["weight"].numpy()
     mapped.flush()
-    return bool(torch.load(_save(mapped), mmap=True)["weight"].sum() == 6)
-
-
-def _save(array: np.ndarray) -> str:
-    torch.save({"weight": torch.from_numpy(np.array(array))}, "again.pt")
-    return "again.pt"
+    torch.save({"weight": torch.from_numpy(np.array(mapped))}, "again.pt")
+    return bool(torch.load("again.pt", mmap=True)["weight"].sum() == 6)
 
 
 register_attempts(
-    numbers=lambda: float(np.linalg.norm(np.ones((3, 3)))),
     read_package=lambda: "numpy" in Path(np.__file__).read_text(),
     read_view=lambda: (Path(PLACES["view"]) / "given.py").read_text(),
     read_own=lambda: Path(PLACES["own"]).read_text(),
-    write_scratch=lambda: [write("note.txt", "here"), Path("note.txt").read_text()],
     write_null=lambda: write("/dev/null"),
     interrupt_myself=lambda: os.kill(os.getpid(), signal.SIGTERM),
 )
@@ -527,8 +513,7 @@ def main() -> None:
         scratch=Path(PLACES["scratch"]),
         namespaces_wanted=bool(PLACES["namespaces"]),
     )
-    chosen = PLACES.get("only") or ATTEMPTS
-    results = {name: run_in_confined_child(sandbox_policy, ATTEMPTS[name]) for name in chosen}
+    results = {name: run_in_confined_child(sandbox_policy, attempt) for name, attempt in ATTEMPTS.items()}
     print(
         json.dumps(
             {
