@@ -8,9 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from exercise_kit.engine.course import course
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.training_fixtures import add_fixtures, get_fixture
 from exercise_kit.engine.verdict import Failure
 from vit_course.exercises.training_fixtures import SmallClassifier, chance, elsewhere, groups, loop, stopping
 
@@ -59,12 +57,6 @@ def test_a_loop_without_a_learning_rate_gets_no_optimizer(given_weights):
     assert notes["returned"] == (2, 7, 4)
     assert notes["forwards"] == [(False, False, 4), (False, False, 3)]
     assert notes["gradients"] == {"classifier.weight": None, "classifier.bias": None}
-
-
-def test_stale_gradients_are_there_before_the_call(given_weights):
-    stale = {"classifier.bias": torch.arange(5.0)}
-    notes = loop(lambda *_: None, **given_weights, training=True, stale=stale)
-    assert torch.equal(notes["gradients"]["classifier.bias"], stale["classifier.bias"])
 
 
 def test_a_model_whose_parts_differ_is_mixed(given_weights):
@@ -219,14 +211,6 @@ def test_arrays_and_ranges_can_be_sent():
     assert torch.equal(returned[0], torch.arange(3))
     assert returned[1:3] == ([0, 1], [1])
     assert notes["kinds"] == ["ndarray", "range", "list", "int32"], "what they were before"
-
-
-def test_fixtures_are_found_by_name():
-    add_fixtures(course().training_fixtures)
-    assert get_fixture("loop") is loop
-    assert get_fixture("chance") is chance
-    with pytest.raises(KeyError):
-        get_fixture("nothing of the kind")
 
 
 def test_the_notes_of_a_fixture_go_on_record(given_weights):
