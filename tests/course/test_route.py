@@ -40,15 +40,6 @@ def test_what_later_exercises_of_the_core_call_may_not_be_skipped():
     assert built_upon & skipped == set()
 
 
-@pytest.mark.parametrize("lesson", OUTLINE)
-def test_lesson_page_and_outline_name_the_same_minutes(lesson):
-    title = json.loads((ROOT / "notebooks" / f"{lesson}.ipynb").read_bytes())["cells"][0]["source"]
-    facts = OUTLINE[lesson]
-    assert f"**{facts['minutes']} minutes**" in "".join(title)
-    row = f"| `{lesson}` | {facts['minutes']} | {facts['core_minutes'] or '–'} |"
-    assert row in (ROOT / "docs" / "learn.md").read_text(encoding="utf-8")
-
-
 def make_passed_event(name, lesson):
     return {
         **{"v": 1, "t": 1.0, "s": "one", "kind": "check", "lesson": lesson, "exercise": name},
