@@ -157,7 +157,7 @@ def test_models_to_hand_in_reach_what_the_table_of_lesson_07_promises():
 def test_what_each_training_tool_adds_is_quoted_from_its_runs(arm):
     runs = read_results("training_tools.json")["results"]
     each = [100 * run["accuracy"] for run in runs[arm].values()]
-    assert f"| {', '.join(f'{accuracy:.1f}' for accuracy in each)} | {write_interval(each, ARMS['base'])} |" in TRAINING
+    assert f"| {write_table_cell(each)} | {write_interval(each, ARMS['base'])} |" in TRAINING
     others = {rate: 100 * runs[f"SGD, {rate}"]["0"]["accuracy"] for rate in (0.03, 0.3)}
     assert f"tried with seed 0 (0.03 reached {others[0.03]:.1f} %, 0.3 reached {others[0.3]:.1f} %)" in TRAINING
 
@@ -477,15 +477,17 @@ def read_model_accuracies(name: str) -> dict[str, list[float]]:
     return {row["name"]: [100 * each for each in row["accuracies"]] for row in read_results(name)["rows"]}
 
 
+FAIR_BET = read_model_accuracies("fair_bet.json")
+
+
 def test_the_table_of_broken_models_is_that_of_its_benchmark():
-    found = read_model_accuracies("fair_bet.json")
-    for name, row in found.items():
-        against = "" if name == "right" else f" {write_interval(row, found['right'])}"
-        assert f"| {', '.join(f'{each:.1f}' for each in row)} | {mean(row):.1f} |{against} |" in EXPERIMENTS
+    for name, row in FAIR_BET.items():
+        against = "" if name == "right" else f" {write_interval(row, FAIR_BET['right'])}"
+        assert f"| {write_table_cell(row)} | {mean(row):.1f} |{against} |" in EXPERIMENTS
 
 
 def test_what_is_said_of_the_table_follows_from_it():
-    means = {name: mean(row) for name, row in read_model_accuracies("fair_bet.json").items()}
+    means = {name: mean(row) for name, row in FAIR_BET.items()}
     assert sum(means[name] > means["right"] for name in means) == 2
     assert f"{means['PatchEmbedding: embedding in column order']:.1f} %, the right one {means['right']:.1f} %" in START
 
@@ -505,7 +507,7 @@ def test_what_is_said_of_training_losses_follows_from_the_runs():
 
 
 def test_what_is_said_of_single_broken_models_is_what_they_reached():
-    found = {name: mean(row) for name, row in read_model_accuracies("fair_bet.json").items()}
+    found = {name: mean(row) for name, row in FAIR_BET.items()}
     scrambled, right = found["PatchEmbedding: reshaped where transposed"], found["right"]
     words = f"right on {right:.1f} % of the test photos, the one with reshaped patches on {scrambled:.1f} %"
     assert words in START
@@ -616,8 +618,7 @@ def test_the_count_of_broken_models_is_that_of_its_benchmark():
 
 
 def test_the_fair_bet_is_told_as_it_was():
-    found = read_model_accuracies("fair_bet.json")
-    gaps = [paired_interval(row, found["right"]) for name, row in found.items() if name != "right"]
+    gaps = [paired_interval(row, FAIR_BET["right"]) for name, row in FAIR_BET.items() if name != "right"]
     assert (len(gaps), sum(abs(gap) <= half for gap, half in gaps), sum(gap > half for gap, half in gaps)) == (8, 5, 0)
     assert "Five of the eight cannot be told from the correct one by their accuracy" in read_page("README.md")
     assert "none of eight was above the right model by more than chance" in read_page("docs/diagnose.md")

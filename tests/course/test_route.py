@@ -28,7 +28,6 @@ def test_the_core_is_the_client_s_six_topics_and_the_start_and_fits_ten_hours():
 def test_every_exercise_has_minutes_a_difficulty_and_an_importance(lesson):
     tasks = OUTLINE[lesson]["tasks"]
     named = {*OUTLINE[lesson]["points"], *OUTLINE[lesson]["questions"]}
-    assert named <= set(tasks)
     assert {name for name in tasks if " " not in name} == named
     assert sum(each["minutes"] for each in tasks.values()) < OUTLINE[lesson]["minutes"]
 
