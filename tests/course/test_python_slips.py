@@ -66,14 +66,6 @@ def test_a_line_left_over_is_not_called_unwritten() -> None:
     assert "`forward` still begins" in str(check_without_points("PatchEmbedding", embedding))
 
 
-def test_an_empty_answer_is_still_unwritten() -> None:
-    def patchify(images: Tensor, patch_size: int) -> Tensor:
-        """Cut images."""
-        raise NotImplementedError
-
-    assert "is not written yet" in str(check_without_points("patchify", patchify).problem)
-
-
 def unpatchify(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
     raise NotImplementedError
 
