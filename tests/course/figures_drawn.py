@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -22,13 +21,11 @@ def read_drawn_array(figure: Figure, number: int = 0) -> np.ndarray:
     return np.asarray(figure.axes[number].images[0].get_array())
 
 
-def expect_drawn(draw: Callable[[], Figure], path: Path) -> None:
-    """A figure is drawn and can be saved, and no global state changes."""
+def expect_drawn(draw: Callable[[], Figure]) -> None:
+    """A figure is drawn, a notebook can show it although pyplot does not know of it, and no global state changes."""
     from matplotlib import pyplot
 
     settings, numbers = copy.copy(mpl.rcParams), pyplot.get_fignums()
-    figure = draw()
-    figure.savefig(path)
-    assert isinstance(figure, Figure)
+    assert draw()._repr_png_().startswith(b"\x89PNG")
     assert dict(mpl.rcParams) == dict(settings)
     assert pyplot.get_fignums() == numbers

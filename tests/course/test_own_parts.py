@@ -91,6 +91,12 @@ class Notebook:
     def check(self, exercise: str) -> bool:
         return check(exercise, *(vars(self.module)[name] for name in EXERCISES[exercise].objects)).passed
 
+    def keep(self, exercise: str, source: str) -> None:
+        """Run a right answer, pass its check and keep it."""
+        self.run(source)
+        assert self.check(exercise)
+        keep(exercise)
+
 
 @pytest.fixture(autouse=True)
 def working_folder(tmp_path, monkeypatch) -> Path:
@@ -113,9 +119,7 @@ def notebook() -> Notebook:
 @pytest.fixture
 def notebook_with_kept_patchify(notebook) -> Notebook:
     """A notebook whose patchify is kept."""
-    notebook.run(PATCHIFY)
-    assert notebook.check("patchify")
-    keep("patchify")
+    notebook.keep("patchify", PATCHIFY)
     return notebook
 
 
@@ -175,9 +179,7 @@ def _list_torch_modules(model: torch.nn.Module) -> set[str]:
 
 
 def test_a_part_takes_its_helpers_and_constants_along(notebook, working_folder, capsys):
-    notebook.run(PATCHIFY)
-    assert notebook.check("patchify")
-    keep("patchify")
+    notebook.keep("patchify", PATCHIFY)
     assert capsys.readouterr().out.startswith("Kept in my_vit.py: `patchify`.")
     patchify = own("patchify")
     assert capsys.readouterr().out == "Your own, from my_vit.py: `patchify`.\n"
@@ -201,9 +203,7 @@ def test_a_part_that_calls_another_takes_it_along_once_that_has_passed(notebook,
 
 def test_what_a_kept_part_imports_of_the_course_is_the_course_s(notebook, working_folder, capsys):
     notebook.run("from vit_course import patchify")
-    notebook.run(EMBEDDING)
-    assert notebook.check("PatchEmbedding")
-    keep("PatchEmbedding")
+    notebook.keep("PatchEmbedding", EMBEDDING)
     assert "from vit_course import patchify" in working_folder.read_text("utf-8")
     capsys.readouterr()
     assert own("patchify", "PatchEmbedding")[0] is vit_course.patchify
@@ -219,21 +219,15 @@ def test_what_has_not_passed_is_not_kept(notebook, working_folder, capsys):
 
 
 def test_what_needs_the_notebook_is_not_kept(notebook, working_folder, capsys):
-    notebook.run(
-        "picture = torch.zeros(3)\n" + PATCHIFY.replace("return images.shape[2]", "picture\n    return images.shape[2]")
-    )
-    assert notebook.check("patchify")
-    keep("patchify")
+    reads = PATCHIFY.replace("return images.shape[2]", "picture\n    return images.shape[2]")
+    notebook.keep("patchify", "picture = torch.zeros(3)\n" + reads)
     assert "`sides` uses `picture`, a tensor of this notebook" in capsys.readouterr().out.replace("Tensor", "tensor")
     assert not working_folder.exists()
 
 
 def test_a_part_that_has_gone_wrong_is_the_course_s(notebook, working_folder, capsys):
-    notebook.run(PATCHIFY)
-    notebook.run(EMBEDDING)
-    assert notebook.check("patchify")
-    assert notebook.check("PatchEmbedding")
-    keep("patchify", "PatchEmbedding")
+    notebook.keep("patchify", PATCHIFY)
+    notebook.keep("PatchEmbedding", EMBEDDING)
     working_folder.write_text(
         working_folder.read_text().replace("permute(0, 2, 4, 1, 3, 5)", "permute(0, 4, 2, 1, 3, 5)")
     )
@@ -281,21 +275,14 @@ def test_parts_of_an_older_release_give_way_to_the_course_s_and_what_it_no_longe
     assert embedding is vit_course.PatchEmbedding
     assert "`PatchEmbedding` in my_vit.py is not used. " in said
     assert "Your own, from my_vit.py: `patchify`.\nThe course's: `PatchEmbedding`.\n" in said
-    notebook_with_kept_patchify.run(EMBEDDING)
-    assert notebook_with_kept_patchify.check("PatchEmbedding")
-    keep("PatchEmbedding")
+    notebook_with_kept_patchify.keep("PatchEmbedding", EMBEDDING)
     assert own("PatchEmbedding").__module__ == "my_vit"
     assert "# %% cut_tokens\ncut_tokens = patchify\n" in working_folder.read_text()
 
 
-def test_what_a_student_wrote_into_the_file_stays(notebook, working_folder):
-    notebook.run(PATCHIFY)
-    notebook.run(EMBEDDING)
-    assert notebook.check("patchify")
-    keep("patchify")
+def test_what_a_student_wrote_into_the_file_stays(notebook_with_kept_patchify, working_folder):
     working_folder.write_text(working_folder.read_text() + MINE)
-    assert notebook.check("PatchEmbedding")
-    keep("PatchEmbedding")
+    notebook_with_kept_patchify.keep("PatchEmbedding", EMBEDDING)
     assert own("PatchEmbedding").__module__ == "my_vit"
     assert sys.modules["my_vit"].double(2) == 4
     assert "# %% [markdown]\n# my notes\n" in working_folder.read_text()
@@ -306,14 +293,7 @@ def test_a_part_that_is_kept_anew_loses_nothing_of_the_old_one(notebook_with_kep
     working_folder.write_text(
         mine := working_folder.read_text().replace("# %% patchify\n", "# %% patchify\n# my note\n")
     )
-    notebook_with_kept_patchify.run(
-        PATCHIFY.replace("rows, columns", "down, across")
-        .replace("rows * columns", "down * across")
-        .replace("channels, rows", "channels, down")
-        .replace("patch_size, columns", "patch_size, across")
-    )
-    assert notebook_with_kept_patchify.check("patchify")
-    keep("patchify")
+    notebook_with_kept_patchify.keep("patchify", PATCHIFY.replace("rows", "down").replace("columns", "across"))
     assert "down, across" in working_folder.read_text()
     assert working_folder.with_name("my_vit.before.py").read_text() == mine
 
@@ -322,9 +302,7 @@ def test_in_a_class_the_file_lies_beside_the_lessons_folders(tmp_path, monkeypat
     for lesson in ("01_patchify", "02_positions"):
         (tmp_path / lesson).mkdir()
     monkeypatch.chdir(tmp_path / "01_patchify")
-    notebook.run(PATCHIFY)
-    assert notebook.check("patchify")
-    keep("patchify")
+    notebook.keep("patchify", PATCHIFY)
     monkeypatch.chdir(tmp_path / "02_positions")
     assert own("patchify").__module__ == "my_vit"
 
@@ -336,9 +314,7 @@ def test_on_colab_with_a_drive_they_are_kept_there(tmp_path, monkeypatch, notebo
     monkeypatch.chdir(here)
     monkeypatch.setattr(own_folder, "DRIVE", drive)
     monkeypatch.setitem(sys.modules, "google.colab", ModuleType("google.colab"))
-    notebook.run(PATCHIFY)
-    assert notebook.check("patchify")
-    keep("patchify")
+    notebook.keep("patchify", PATCHIFY)
     assert f"Kept in {drive / 'my_vit.py'}: `patchify`." in (said := capsys.readouterr().out)
     assert "mount your Drive" not in said
     assert [path.name for path in drive.iterdir()] == ["my_vit.py"]
@@ -348,9 +324,7 @@ def test_on_colab_with_a_drive_they_are_kept_there(tmp_path, monkeypatch, notebo
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no folder here in which nobody can write")
 def test_in_a_folder_that_cannot_be_written_it_says_so(monkeypatch, notebook, capsys):
     monkeypatch.chdir("/proc")
-    notebook.run(PATCHIFY)
-    assert notebook.check("patchify")
-    keep("patchify")
+    notebook.keep("patchify", PATCHIFY)
     said = capsys.readouterr().out
     assert said.startswith("patchify is not kept. /proc/my_vit.py cannot be written: ")
     assert "mount your Drive" in said

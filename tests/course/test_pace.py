@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from types import FunctionType
 
 import pytest
 import torch
@@ -64,12 +65,9 @@ def test_a_loop_is_named(slow_clock, answer, loop):
     assert re.search(r"Measured with \d+ images, \d rows of patches\.$", line)  # fewer on a busy machine
 
 
-def test_without_a_loop_none_is_named(slow_clock):
-    assert ": a loop" not in describe_pace_of_answer("patchify", vit_course.patchify)
-
-
-def test_a_loop_that_the_course_s_own_part_has_too_is_not_held_against_an_answer(slow_clock):
-    assert ": a loop" not in describe_pace_of_answer("VisionTransformer", vit_course.VisionTransformer)
+@pytest.mark.parametrize("name", ["patchify", "VisionTransformer"], ids=["without a loop", "as the course's own"])
+def test_no_loop_is_named_that_the_course_s_own_part_has_too(slow_clock, name):
+    assert ": a loop" not in describe_pace_of_answer(name, getattr(vit_course, name))
 
 
 def test_memory_is_told_beside_the_course_s_own():
@@ -105,16 +103,12 @@ def test_every_size_fits_the_course_s_own_part(name):
 
 
 def test_the_line_stands_in_the_report_and_counts_for_nothing(slow_clock):
-    report = check("patchify", rename_to_patchify(), points=8)
+    patchify = FunctionType(over_images.__code__, globals(), "patchify")
+    report = check("patchify", patchify, points=8)
     assert report.score == 8
     assert "38 times the time" in str(report)
     assert "38 times the time" in render_html(report)
     assert replace(report, pace=None).as_dict() == report.as_dict()
-
-
-def rename_to_patchify():
-    function = type(over_images)(over_images.__code__, over_images.__globals__, "patchify")
-    return function
 
 
 def test_a_wrong_answer_gets_no_such_line():

@@ -3,7 +3,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,13 +33,8 @@ DRAW: dict[str, Callable[[], Figure]] = {
 
 
 @pytest.mark.parametrize("name", DRAW)
-def test_a_figure_is_drawn_and_no_global_state_changes(name: str, tmp_path: Path) -> None:
-    expect_drawn(DRAW[name], tmp_path / "figure.png")
-
-
-@pytest.mark.parametrize("name", DRAW)
-def test_a_notebook_can_show_it(name: str) -> None:
-    assert DRAW[name]()._repr_png_().startswith(b"\x89PNG")
+def test_a_figure_is_drawn_for_a_notebook_and_no_global_state_changes(name: str) -> None:
+    expect_drawn(DRAW[name])
 
 
 def test_importing_the_plots_imports_no_matplotlib() -> None:
@@ -63,23 +57,6 @@ class TestImages:
         figure = DRAW["images"]()
         assert [axes.get_title() for axes in figure.axes if axes.get_visible()] == list("abcde")
 
-    @pytest.mark.parametrize(
-        ("images", "message"),
-        [
-            (torch.rand(2, 4, 5, 5), "1 or 3 channels"),
-            (torch.rand(5, 5), "1 or 3 channels"),
-            (torch.arange(75).reshape(3, 5, 5), "uint8 or float, not torch.int64"),
-            (torch.randn(3, 50, 50), r"must lie in \[0, 1\], but they run from -"),
-        ],
-    )
-    def test_what_is_no_image_is_refused(self, images: Tensor, message: str) -> None:
-        with pytest.raises(ValueError, match=message):
-            plots.show_images(images)
-
-    def test_titles_are_counted(self) -> None:
-        with pytest.raises(ValueError, match="1 titles for 2 images"):
-            plots.show_images(make_random_rgb(2), ["one"])
-
 
 class TestPatches:
     def test_tokens_are_laid_row_by_row_with_gaps(self) -> None:
@@ -99,13 +76,6 @@ class TestPatches:
         assert [text.get_text() for text in DRAW["patches"]().axes[0].texts] == list("012345")
         assert not plots.show_patches(torch.rand(65, 4), (5, 13), channels=1).axes[0].texts
 
-    @pytest.mark.parametrize(
-        ("shape", "message"), [((5, 12), r"must be \(6, patch_dim\)"), ((6, 13), "3 channels times a square")]
-    )
-    def test_sizes_must_fit(self, shape: tuple[int, int], message: str) -> None:
-        with pytest.raises(ValueError, match=message):
-            plots.show_patches(torch.rand(shape), (2, 3))
-
 
 class TestMatrix:
     def test_axes_are_named_and_small_ones_are_written_out(self) -> None:
@@ -120,10 +90,6 @@ class TestMatrix:
 
     def test_a_gradient_does_not_matter(self) -> None:
         plots.show_matrix(torch.rand(3, 3, requires_grad=True), "row", "column")
-
-    def test_three_axes_are_refused(self) -> None:
-        with pytest.raises(ValueError, match=r"must be \(rows, columns\), not \(1, 2, 3\)"):
-            plots.show_matrix(torch.rand(1, 2, 3), "row", "column")
 
 
 def test_history_tells_the_best_epoch() -> None:
@@ -152,14 +118,6 @@ class TestAttention:
         figure = plots.show_attention(torch.zeros(3, 4, 4), weights, (2, 2))
         assert np.ptp(read_drawn_array(figure, 1), axis=(0, 1)).max() < 1e-6
 
-    @pytest.mark.parametrize(
-        ("images", "grid", "message"),
-        [(3, (2, 3), "weights of 2 images for 3 images"), (2, (2, 2), "do not fit a grid of 2 x 2 patches")],
-    )
-    def test_images_weights_and_grid_must_fit(self, images: int, grid: tuple[int, int], message: str) -> None:
-        with pytest.raises(ValueError, match=message):
-            plots.show_attention(make_random_rgb(images), make_attention_weights(2, 2, 7), grid)
-
 
 class TestPositionSimilarity:
     def test_each_small_map_is_the_similarity_of_its_patch(self) -> None:
@@ -169,6 +127,38 @@ class TestPositionSimilarity:
         expected = torch.cosine_similarity(patches[1, 2], patches, dim=-1)  # (2, 3)
         assert np.allclose(picture[3:5, 8:11], expected, atol=1e-6)  # pitch is 2 + 1 down, 3 + 1 across
 
-    def test_the_grid_must_fit(self) -> None:
-        with pytest.raises(ValueError, match="5 positions do not fit a grid of 2 x 3 patches"):
-            plots.show_position_similarity(torch.randn(5, 8), (2, 3))
+
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "four channels": (lambda: plots.show_images(torch.rand(2, 4, 5, 5)), "1 or 3 channels"),
+    "an image of two axes": (lambda: plots.show_images(torch.rand(5, 5)), "1 or 3 channels"),
+    "int64": (lambda: plots.show_images(torch.arange(75).reshape(3, 5, 5)), "uint8 or float, not torch.int64"),
+    "not from 0 to 1": (
+        lambda: plots.show_images(torch.randn(3, 50, 50)),
+        r"must lie in \[0, 1\], but they run from -",
+    ),
+    "titles": (lambda: plots.show_images(make_random_rgb(2), ["one"]), "1 titles for 2 images"),
+    "tokens and grid": (lambda: plots.show_patches(torch.rand(5, 12), (2, 3)), r"must be \(6, patch_dim\)"),
+    "no square": (lambda: plots.show_patches(torch.rand(6, 13), (2, 3)), "3 channels times a square"),
+    "a matrix of three axes": (
+        lambda: plots.show_matrix(torch.rand(1, 2, 3), "row", "column"),
+        r"must be \(rows, columns\), not \(1, 2, 3\)",
+    ),
+    "weights and images": (
+        lambda: plots.show_attention(make_random_rgb(3), make_attention_weights(2, 2, 7), (2, 3)),
+        "weights of 2 images for 3 images",
+    ),
+    "weights and grid": (
+        lambda: plots.show_attention(make_random_rgb(2), make_attention_weights(2, 2, 7), (2, 2)),
+        "do not fit a grid of 2 x 2 patches",
+    ),
+    "positions and grid": (
+        lambda: plots.show_position_similarity(torch.randn(5, 8), (2, 3)),
+        "5 positions do not fit a grid of 2 x 3 patches",
+    ),
+}
+
+
+@pytest.mark.parametrize(("draw", "words"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_said_in_words(draw: Callable[[], object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        draw()

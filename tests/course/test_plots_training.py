@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -38,8 +36,8 @@ DRAW = {
 
 
 @pytest.mark.parametrize("name", DRAW)
-def test_a_figure_is_drawn_and_no_global_state_changes(name: str, tmp_path: Path) -> None:
-    expect_drawn(DRAW[name], tmp_path / "figure.png")
+def test_a_figure_is_drawn_for_a_notebook_and_no_global_state_changes(name: str) -> None:
+    expect_drawn(DRAW[name])
 
 
 def read_drawn_lines(figure: Figure, axes: int) -> list[list[float]]:

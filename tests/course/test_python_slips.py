@@ -12,10 +12,8 @@ from exercise_kit.engine import check
 from exercise_kit.engine.rendering import render_text
 from exercise_kit.engine.verdict import Report, Verdict
 from exercise_kit.reasons import Reason
-from vit_course.config import ViTConfig
-from vit_course.encoder import EncoderBlock
+from tests.course.told_answers import edit_right_program
 from vit_course.patches import patchify as right
-from vit_course.vit import VisionTransformer
 
 SELF, STAYS, SEES, NAMES = (
     "A method lacks `self`, its first parameter.",
@@ -25,50 +23,6 @@ SELF, STAYS, SEES, NAMES = (
 )
 
 
-class InALocalName(nn.Module):
-    def __init__(self, in_channels: int, patch_size: int, embed_dim: int) -> None:
-        super().__init__()
-        self.patch_size = patch_size
-        projection = nn.Linear(in_channels * patch_size**2, embed_dim)  # noqa: F841
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.projection(right(images, self.patch_size))
-
-
-class Embedding(nn.Module):
-    def __init__(self, in_channels: int, patch_size: int, embed_dim: int) -> None:
-        super().__init__()
-        self.patch_size = patch_size
-        self.projection = nn.Linear(in_channels * patch_size**2, embed_dim)
-
-
-class WithoutSelf(Embedding):
-    def __init__(self, in_channels: int, patch_size: int, embed_dim: int) -> None:
-        super().__init__(in_channels, patch_size, embed_dim)
-
-    def forward(images: Tensor) -> Tensor:
-        return images
-
-
-class Misspelled(Embedding):
-    def forwrad(self, images: Tensor) -> Tensor:
-        return self.projection(right(images, self.patch_size))
-
-
-class LeftAbove(Embedding):
-    def forward(self, images: Tensor) -> Tensor:
-        raise NotImplementedError
-        return self.projection(right(images, self.patch_size))
-
-
-class InAPlainList(VisionTransformer):
-    def __init__(self, config: ViTConfig) -> None:
-        super().__init__(config)
-        del self.blocks
-        self.seen = []
-        self.blocks = [EncoderBlock(config.embed_dim, config.num_heads) for _ in range(config.depth)]
-
-
 def check_without_points(exercise: str, answer: Any) -> Report:
     report = check(exercise, answer, points=3)
     assert report.score == 0
@@ -76,17 +30,18 @@ def check_without_points(exercise: str, answer: Any) -> Report:
 
 
 @pytest.mark.parametrize(
-    ("exercise", "answer", "claim", "seen"),
+    ("exercise", "old", "new", "claim", "seen"),
     [
-        ("PatchEmbedding", InALocalName, STAYS, "`__init__` makes `projection`"),
-        ("PatchEmbedding", WithoutSelf, SELF, "`forward` has no `self`"),
-        ("PatchEmbedding", Misspelled, NAMES, "one is called `forwrad`"),
-        ("VisionTransformer", InAPlainList, SEES, "`self.blocks` is a plain list"),
+        ("PatchEmbedding", "self.projection = ", "projection = ", STAYS, "`__init__` makes `projection`"),
+        ("PatchEmbedding", "def forward(self, ", "def forward(", SELF, "`forward` has no `self`"),
+        ("PatchEmbedding", "def forward", "def forwrad", NAMES, "one is called `forwrad`"),
+        ("VisionTransformer", "nn.ModuleList(blocks)", "blocks", SEES, "`self.blocks` is a plain list"),
     ],
 )
 def test_a_slip_leads_and_every_failure_without_a_name_waits_for_it(
-    exercise: str, answer: Any, claim: str, seen: str
+    exercise: str, old: str, new: str, claim: str, seen: str
 ) -> None:
+    (answer,) = edit_right_program(exercise, lambda text: text.replace(old, new))
     report = check_without_points(exercise, answer)
     lead = report.results[0]
     assert (lead.claim, lead.reason, lead.leads) == (claim, Reason.SLIP, True)
@@ -105,15 +60,10 @@ def test_a_line_left_over_is_not_called_unwritten() -> None:
     report = check_without_points("patchify", patchify)
     assert "still begins with the stub's `raise NotImplementedError`" in str(report.problem)
     assert "not written yet" not in str(report)
-    assert "`forward` still begins" in str(check_without_points("PatchEmbedding", LeftAbove))
-
-
-def test_an_empty_answer_is_still_unwritten() -> None:
-    def patchify(images: Tensor, patch_size: int) -> Tensor:
-        """Cut images."""
-        raise NotImplementedError
-
-    assert "is not written yet" in str(check_without_points("patchify", patchify).problem)
+    (embedding,) = edit_right_program(
+        "PatchEmbedding", lambda text: re.sub(r"(def forward.*\n)", r"\1        raise NotImplementedError\n", text)
+    )
+    assert "`forward` still begins" in str(check_without_points("PatchEmbedding", embedding))
 
 
 def unpatchify(patches: Tensor, patch_size: int, image_size: tuple[int, int]) -> Tensor:
@@ -135,16 +85,16 @@ def unpatchify_all(patches: Tensor) -> Tensor:
     return patches
 
 
-class Honest(Embedding):
+class Honest(nn.Module):
     """Wrong, and no slip: the part has another name, and a list holds numbers."""
 
     def __init__(self, in_channels: int, patch_size: int, embed_dim: int) -> None:
-        super().__init__(in_channels, patch_size, embed_dim)
+        super().__init__()
+        self.patch_size = patch_size
         scale, seen = float(patch_size), set()
         seen.add(patch_size)
         self.sizes = [in_channels, patch_size, embed_dim]
-        self.linear, self.scale = self.projection, scale
-        del self.projection
+        self.linear, self.scale = nn.Linear(in_channels * patch_size**2, embed_dim), scale
 
     def forward(self, images: Tensor) -> Tensor:
         return self.linear(right(images, self.patch_size)) * self.scale

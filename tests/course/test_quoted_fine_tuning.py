@@ -13,6 +13,8 @@ from tests.course.test_quoted_numbers import (
     write_table_cell,
 )
 
+LOG = read_results("fine_tuning.json")
+RUNS, SHOWN = LOG["runs"].values(), LOG["shown"]
 TRANSFER = read_lesson_text("09_fine_tuning")
 LAYERS, COPIES, LORA = (read_note(name) for name in ("which_layer", "near_copies", "lora"))
 WAYS_THAT_TRAIN = ("fine-tuning", "from nothing")
@@ -23,10 +25,19 @@ EARLIER = [OF_EARLIER, f"{OF_EARLIER}, moved images"]
 def read_accuracies_by_way(per_class: int) -> dict[str, list[float]]:
     """Per cent of the test images right, for each way to learn from so many images a class."""
     found: dict[str, list[float]] = {}
-    for run in read_results("fine_tuning.json")["runs"].values():
+    for run in RUNS:
         if (run["task"], run["per_class"]) == ("test", per_class):
             found.setdefault(run["way"], []).append(100 * run["accuracy"])
     return found
+
+
+# 10, 100 and 1,000 images a class
+FEW, MANY, MOST = map(read_accuracies_by_way, (10, 100, 1000))
+
+
+def list_draws(key: str) -> list[float]:
+    """Per cent of the test images right, for a probe of three draws of images."""
+    return [100 * SHOWN[f"{key}, draw {seed}"] for seed in range(3)]
 
 
 def choose_best_rate(tried: dict[float, float]) -> float:
@@ -34,9 +45,8 @@ def choose_best_rate(tried: dict[float, float]) -> float:
     return max(tried, key=lambda rate: (tried[rate], rate))
 
 
-@pytest.mark.parametrize("per_class", [10, 100])
-def test_every_way_is_quoted_from_its_runs(per_class):
-    found = read_accuracies_by_way(per_class)
+@pytest.mark.parametrize(("per_class", "found"), [(10, FEW), (100, MANY)], ids=["10 images", "100 images"])
+def test_every_way_is_quoted_from_its_runs(per_class, found):
     each = [found[way] for way in ("probe", "probe, moved images", "fine-tuning", "from nothing")]
     assert [len(accuracies) for accuracies in each] == [3] * 4
     assert f"| {per_class} | {' | '.join(map(write_table_cell, each))} |" in TRANSFER
@@ -45,19 +55,13 @@ def test_every_way_is_quoted_from_its_runs(per_class):
 
 
 def test_the_answer_to_which_way_gives_the_intervals_of_its_table():
-    few, many = read_accuracies_by_way(10), read_accuracies_by_way(100)
-    fine, nothing = ([write_interval(found[way], found["probe"]) for found in (few, many)] for way in WAYS_THAT_TRAIN)
+    fine, nothing = ([write_interval(found[way], found["probe"]) for found in (FEW, MANY)] for way in WAYS_THAT_TRAIN)
     assert f"({fine[0]} and {fine[1]} points)" in TRANSFER
     assert f"({nothing[0]}); at 100 the interval contains 0 ({nothing[1]})" in TRANSFER
 
 
 def test_the_lead_of_fine_tuning_over_a_probe_that_sees_what_it_sees_is_quoted():
-    leads = [
-        write_interval(
-            read_accuracies_by_way(count)["fine-tuning"], read_accuracies_by_way(count)["probe, moved images"]
-        )
-        for count in (10, 100)
-    ]
+    leads = (write_interval(found["fine-tuning"], found["probe, moved images"]) for found in (FEW, MANY))
     few, many = (lead.lstrip("+") for lead in leads)
     assert f"(by {few} and {many})" in TRANSFER
     assert f"by {few} points at 10 images per class and by {many} at 100" in TRANSFER
@@ -75,8 +79,7 @@ def test_the_lead_of_fine_tuning_over_a_probe_that_sees_what_it_sees_is_quoted()
 )
 def test_the_weight_decay_of_the_probe_is_the_best_of_a_range_that_goes_beyond_it(way, per_class, best):
     wanted = ("tuning", way, per_class)
-    runs = read_results("fine_tuning.json")["runs"].values()
-    tried = {run["rate"]: run["accuracy"] for run in runs if (run["task"], run["way"], run["per_class"]) == wanted}
+    tried = {run["rate"]: run["accuracy"] for run in RUNS if (run["task"], run["way"], run["per_class"]) == wanted}
     assert choose_best_rate(tried) == float(best)
     assert min(tried) < float(best) < max(tried)
     name = "MOVED_DECAYS" if "moved" in way else "WEIGHT_DECAYS"
@@ -85,11 +88,9 @@ def test_the_weight_decay_of_the_probe_is_the_best_of_a_range_that_goes_beyond_i
 
 
 def test_the_largest_task_is_quoted_from_its_run():
-    probe, fine, nothing = (read_accuracies_by_way(1000)[way] for way in ("probe", *WAYS_THAT_TRAIN))
-    assert (
-        f"| 1,000, one seed | {write_table_cell(probe)} | not run "
-        f"| {write_table_cell(fine)} | {write_table_cell(nothing)} |" in TRANSFER
-    )
+    probe, fine, nothing = (MOST[way] for way in ("probe", *WAYS_THAT_TRAIN))
+    cells = map(write_table_cell, (probe, fine, nothing))
+    assert "| 1,000, one seed | {} | not run | {} | {} |".format(*cells) in TRANSFER
     behind, ahead = fine[0] - nothing[0], nothing[0] - probe[0]
     assert f"is {behind:.1f} points behind fine-tuning and {ahead:.1f} points ahead of the probe" in TRANSFER
 
@@ -105,7 +106,7 @@ def test_the_largest_task_is_quoted_from_its_run():
     ],
 )
 def test_the_table_of_learning_rates_is_that_of_its_benchmark(way, title):
-    found, two = read_accuracies_by_way(100)[way], read_accuracies_by_way(100)["fine-tuning"]
+    found, two = MANY[way], MANY["fine-tuning"]
     if way == "fine-tuning":
         against = ""
     elif len(found) == 1:
@@ -125,7 +126,7 @@ def test_the_table_of_learning_rates_is_that_of_its_benchmark(way, title):
     ],
 )
 def test_what_learns_is_compared_with_fine_tuning(way, title):
-    found, everything = read_accuracies_by_way(100)[way], read_accuracies_by_way(100)["fine-tuning"]
+    found, everything = MANY[way], MANY["fine-tuning"]
     assert len(found) == 3
     against = f" {write_interval(found, everything)} |" if way != "fine-tuning" else " |"
     assert f"| {title} | {write_table_cell(found)} |{against}" in LORA
@@ -135,7 +136,7 @@ def test_what_learns_is_compared_with_fine_tuning(way, title):
     ("way", "chosen"), [("LoRA", "0.003 for all that learns"), ("last block", "0.003 for the last")]
 )
 def test_what_learns_does_so_at_the_best_rate_of_the_other_task(way, chosen):
-    runs = [run for run in read_results("fine_tuning.json")["runs"].values() if run["way"] == way]
+    runs = [run for run in RUNS if run["way"] == way]
     tried = {run["rate"]: run["accuracy"] for run in runs if run["task"] == "tuning"}
     best = choose_best_rate(tried)
     assert min(tried) < best < max(tried)
@@ -145,21 +146,13 @@ def test_what_learns_does_so_at_the_best_rate_of_the_other_task(way, chosen):
 
 
 def test_the_starts_of_the_head_are_compared_at_one_rate():
-    random, zero, fitted = (
-        read_accuracies_by_way(100)[f"one rate{start}"][0] for start in ("", ", zero head", ", probe first")
-    )
-    assert (
-        f"the zero head was {random - zero:.1f} points lower and the fitted head {fitted - random:.1f} higher"
-        in TRANSFER
-    )
+    random, zero, fitted = (MANY[f"one rate{start}"][0] for start in ("", ", zero head", ", probe first"))
+    words = f"the zero head was {random - zero:.1f} points lower and the fitted head {fitted - random:.1f} higher"
+    assert words in TRANSFER
 
 
 def test_the_choice_of_one_rate_is_quoted():
-    tried = {
-        (run["way"], run["rate"]): 100 * run["accuracy"]
-        for run in read_results("fine_tuning.json")["runs"].values()
-        if run["task"] == "tuning"
-    }
+    tried = {(run["way"], run["rate"]): 100 * run["accuracy"] for run in RUNS if run["task"] == "tuning"}
     one = {rate: accuracy for (way, rate), accuracy in tried.items() if way == "one rate"}
     assert choose_best_rate(one) == 0.003 < max(one)
     assert f"reach {list_percents([one[rate] for rate in (0.0001, 0.0003, 0.001, 0.003, 0.01)])}" in TRANSFER
@@ -168,87 +161,72 @@ def test_the_choice_of_one_rate_is_quoted():
 
 @pytest.mark.parametrize("name", ["features", "logits", "fresh features", "pixels"])
 def test_what_a_probe_is_fitted_on_is_quoted(name):
-    found, key = read_results("fine_tuning.json")["shown"], name.replace("fresh features", "never trained")
-    shares = [100 * found[f"{key}, draw {seed}"] for seed in range(3)]
-    assert f"| {name} | {', '.join(f'{each:.1f}' for each in shares)} |" in TRANSFER
-    decay = found[f"{key}: weight decay"]
+    key = name.replace("fresh features", "never trained")
+    assert f"| {name} | {write_table_cell(list_draws(key))} |" in TRANSFER
+    decay = SHOWN[f"{key}: weight decay"]
     assert any(f'report("{name}", {each},' in TRANSFER for each in (decay, f"{decay:.0e}".replace("-0", "-")))
 
 
 def test_the_probes_of_each_block_are_quoted():
-    found = read_results("fine_tuning.json")["shown"]
     places = [(name, block) for name in ("class token", "mean patch") for block in range(4)]
-    shares = {
-        (name, block): [100 * found[f"{name} after block {block}, draw {seed}"] for seed in range(3)]
-        for name, block in places
-    }
+    shares = {(name, block): list_draws(f"{name} after block {block}") for name, block in places}
     for block in range(4):
         cells = " | ".join(write_table_cell(shares[name, block]) for name in ("class token", "mean patch"))
         assert f"| {block} | {cells} |" in LAYERS
     back = {name: write_interval(shares[name, 3], shares[name, 2]) for name in ("class token", "mean patch")}
     assert f"the last block is a step back from block 2: {back['class token']} points" in LAYERS
     assert f"The mean of the patches loses {back['mean patch'].lstrip('−')} points there" in LAYERS
-    features = [100 * found[f"features, draw {seed}"] for seed in range(3)]
+    features = list_draws("features")
     assert f"even after the first: by {write_interval(shares['mean patch', 0], features).lstrip('+')}." in LAYERS
     assert all(min(shares["mean patch", block]) > max(features) for block in range(4))
     best = [max(range(4), key=lambda block: shares["class token", block][seed]) for seed in range(3)]
     assert best == [2, 2, 2]
-    others = [found[f"class token after block {block}: other superclasses"] for block in range(4)]
+    others = [SHOWN[f"class token after block {block}: other superclasses"] for block in range(4)]
     assert max(others) == others[2]
     words = f"is right on {100 * others[2]:.1f} % of theirs after block 2, and on {100 * others[3]:.1f} % after block 3"
     assert words in LAYERS
     for name in ("class token", "mean patch"):
-        decays = [f"{found[f'{name} after block {block}: weight decay']:.0e}".replace("-0", "-") for block in range(4)]
+        decays = [f"{SHOWN[f'{name} after block {block}: weight decay']:.0e}".replace("-0", "-") for block in range(4)]
         assert f'"{name}": ({", ".join(decays)})' in LAYERS
 
 
 def test_a_probe_of_an_earlier_block_beside_fine_tuning_is_quoted():
-    for per_class in (10, 100):
-        found = read_accuracies_by_way(per_class)
+    for per_class, found in ((10, FEW), (100, MANY)):
         fine = found["fine-tuning"]
         cells = " | ".join(write_table_cell(found[way]) for way in (*EARLIER, "fine-tuning"))
         assert f"| {per_class} | {cells} |" in LAYERS
         assert f"| minus fine-tuning | {' | '.join(write_interval(found[way], fine) for way in EARLIER)} | |" in LAYERS
-    largest = read_accuracies_by_way(1000)
-    fine, plain = (write_table_cell(largest[way]) for way in ("fine-tuning", OF_EARLIER))
+    fine, plain = (write_table_cell(MOST[way]) for way in ("fine-tuning", OF_EARLIER))
     assert f"| 1,000, one seed | {plain} | not run | {fine} |" in LAYERS
-    few, many = read_accuracies_by_way(10), read_accuracies_by_way(100)
-    ahead = write_interval(few[EARLIER[1]], few["fine-tuning"]).lstrip("+")
-    behind = write_interval(many["fine-tuning"], many[EARLIER[1]]).lstrip("+")
+    ahead = write_interval(FEW[EARLIER[1]], FEW["fine-tuning"]).lstrip("+")
+    behind = write_interval(MANY["fine-tuning"], MANY[EARLIER[1]]).lstrip("+")
     assert f"is {ahead} points *ahead* of fine-tuning at 10 images per class, and {behind} behind at 100" in TRANSFER
-    assert f"LoRA leads it by {write_interval(many['LoRA'], many[OF_EARLIER]).lstrip('+')}." in LORA
+    assert f"LoRA leads it by {write_interval(MANY['LoRA'], MANY[OF_EARLIER]).lstrip('+')}." in LORA
 
 
 def test_the_gap_between_probe_and_fine_tuning_grows_as_the_question_says():
-    gaps = [
-        read_accuracies_by_way(per_class)["fine-tuning"][0] - read_accuracies_by_way(per_class)["probe"][0]
-        for per_class in (100, 1000)
-    ]
+    gaps = [found["fine-tuning"][0] - found["probe"][0] for found in (MANY, MOST)]
     said = "our probe was {:.0f} points behind fine-tuning at 100 images per class, and {:.0f} at 1,000"
     assert said.format(*gaps) in TRANSFER
 
 
 def test_fresh_features_are_below_pixels_and_above_logits():
-    found = read_results("fine_tuning.json")["shown"]
-    fresh, pixels, logits = (
-        [100 * found[f"{key}, draw {seed}"] for seed in range(3)] for key in ("never trained", "pixels", "logits")
-    )
+    fresh, pixels, logits = map(list_draws, ("never trained", "pixels", "logits"))
     less = [write_interval(*pair).lstrip("+") for pair in ((fresh, logits), (pixels, fresh))]
     assert f"nobody has trained, by {less[0]} points, and those give {less[1]} less than the pixels" in TRANSFER
 
 
 def test_the_old_answers_and_the_near_copy_are_quoted():
-    found = read_results("fine_tuning.json")["shown"]
-    people = found["people called dog"] + found["people called cat"]
-    land = [found[f"large natural outdoor scenes called {each}"] for each in ("airplane", "ship")]
+    people = SHOWN["people called dog"] + SHOWN["people called cat"]
+    land = [SHOWN[f"large natural outdoor scenes called {each}"] for each in ("airplane", "ship")]
     assert f"calls {100 * people:.0f} % of the people a dog or a cat, and {100 * sum(land):.0f} %" in TRANSFER
-    assert f"one photo twice, with a cosine of {found['most alike test and training image']:.3f}" in COPIES
-    assert found["pairs with a cosine above 0.999"] == 1
-    assert f"it is right on {100 * found['nearest training image right']:.1f} %" in TRANSFER
+    assert f"one photo twice, with a cosine of {SHOWN['most alike test and training image']:.3f}" in COPIES
+    assert SHOWN["pairs with a cosine above 0.999"] == 1
+    assert f"it is right on {100 * SHOWN['nearest training image right']:.1f} %" in TRANSFER
 
 
 def test_what_09_shows_of_another_resolution_is_what_its_benchmark_found():
-    shown = {name: 100 * share for name, share in read_results("fine_tuning.json")["shown"].items()}
+    shown = {name: 100 * share for name, share in SHOWN.items()}
     resized, anew = shown["positions resized"], shown["positions drawn anew"]
     for words in (
         f"{shown['features, draw 0']:.1f} % at 32 pixels",
@@ -261,9 +239,8 @@ def test_what_09_shows_of_another_resolution_is_what_its_benchmark_found():
 
 @pytest.mark.parametrize("decay", ["0.0001", "0.001", "0.01", "0.1"])
 def test_the_table_of_the_leak_is_that_of_its_benchmark(decay):
-    found = read_results("fine_tuning.json")["shown"]
     cells = [
-        f"{100 * found[f'{split}, {decay}: {images}']:.0f} %"
+        f"{100 * SHOWN[f'{split}, {decay}: {images}']:.0f} %"
         for split in ("mirrored, then divided", "divided, then mirrored")
         for images in ("held back", "new")
     ]

@@ -37,7 +37,7 @@ def read_note(name: str) -> str:
     return read_page(f"docs/site/notes/{name}.md")
 
 
-TRAINING, EXPERIMENTS = (read_lesson_text(name) for name in ("06_training", "07_experiments"))
+START, TRAINING, EXPERIMENTS = (read_lesson_text(name) for name in ("00_start", "06_training", "07_experiments"))
 SEEDS, PAIRS, AND_CNN, BROKEN, OVERSURE = (
     read_note(name) for name in ("three_seeds", "pairing", "vit_and_cnn", "broken_vits", "overconfidence")
 )
@@ -62,10 +62,8 @@ def write_interval(arm: list[float], baseline: list[float]) -> str:
     return f"{gap:+.1f} ± {half:.1f}".replace("-", "−")
 
 
-ARMS = {
-    arm: [100 * run["validation_accuracy"][-1] for run in runs.values()]
-    for arm, runs in read_results("lesson_cifar.json")["results"].items()
-}
+CIFAR = read_results("lesson_cifar.json")
+ARMS = {arm: [100 * run["validation_accuracy"][-1] for run in runs.values()] for arm, runs in CIFAR["results"].items()}
 BASELINES = {
     "few images, shifted and flipped": "few images",
     "few images, shifted, flipped and mixed": "few images",
@@ -87,14 +85,8 @@ def test_every_arm_of_the_experiments_is_quoted_from_its_runs(arm):
 
 def test_how_long_the_six_experiments_took_is_quoted_from_their_runs():
     later = ("scrambled", "small positions, scrambled", "convolutions")
-    runs = [
-        run
-        for arm, runs in read_results("lesson_cifar.json")["results"].items()
-        if arm not in later
-        for run in runs.values()
-    ]
-    seconds = [run["seconds"][0] for run in runs]
-    assert f"are {len(runs)} trainings, which took us {sum(seconds) / 60:.0f} minutes of one CPU core" in EXPERIMENTS
+    seconds = [run["seconds"][0] for arm, runs in CIFAR["results"].items() if arm not in later for run in runs.values()]
+    assert f"are {len(seconds)} trainings, which took us {sum(seconds) / 60:.0f} minutes of one CPU core" in EXPERIMENTS
     assert 75 < median(seconds) < 80
     assert "half of them less than 80 seconds each" in EXPERIMENTS
 
@@ -122,19 +114,18 @@ def test_which_verdicts_hang_on_pairs_is_said_as_it_is(arm):
 
 
 def test_the_convnet_is_trained_at_the_best_of_the_rates_that_were_tried():
-    logged = read_results("lesson_cifar.json")
-    rates = logged["convnet_rates"]
-    assert logged["arms"]["convolutions"]["learning_rate"] == float(max(rates, key=lambda rate: rates[rate]))
+    rates = CIFAR["convnet_rates"]
+    assert CIFAR["arms"]["convolutions"]["learning_rate"] == float(max(rates, key=lambda rate: rates[rate]))
     assert list_percents([100 * accuracy for accuracy in rates.values()]) in AND_CNN
 
 
 def test_first_epochs_and_overfitting_are_reported_as_they_were():
-    run = read_results("lesson_cifar.json")["results"]["base"]["0"]["validation_accuracy"]
-    assert f"{100 * run[0]:.1f} % right after the first epoch and {100 * run[-1]:.1f} % after the sixth" in TRAINING
-    base = read_results("lesson_cifar.json")["results"]["base"]["0"]
+    base = CIFAR["results"]["base"]["0"]
+    first, *_, last = (100 * share for share in base["validation_accuracy"])
+    assert f"{first:.1f} % right after the first epoch and {last:.1f} % after the sixth" in TRAINING
     first, second = ([f"{base[f'{which}_loss'][epoch]:.2f}" for which in ("validation", "train")] for epoch in (0, 1))
     assert f"({' and '.join(first)}, then {' and '.join(second)})" in TRAINING
-    for seed, run in read_results("lesson_cifar.json")["results"]["few images"].items():
+    for seed, run in CIFAR["results"]["few images"].items():
         losses, accuracies = run["validation_loss"], run["validation_accuracy"]
         best = losses.index(min(losses))
         assert f"from {100 * accuracies[best]:.1f} to {100 * accuracies[-1]:.1f} %" in TRAINING
@@ -166,7 +157,7 @@ def test_models_to_hand_in_reach_what_the_table_of_lesson_07_promises():
 def test_what_each_training_tool_adds_is_quoted_from_its_runs(arm):
     runs = read_results("training_tools.json")["results"]
     each = [100 * run["accuracy"] for run in runs[arm].values()]
-    assert f"| {', '.join(f'{accuracy:.1f}' for accuracy in each)} | {write_interval(each, ARMS['base'])} |" in TRAINING
+    assert f"| {write_table_cell(each)} | {write_interval(each, ARMS['base'])} |" in TRAINING
     others = {rate: 100 * runs[f"SGD, {rate}"]["0"]["accuracy"] for rate in (0.03, 0.3)}
     assert f"tried with seed 0 (0.03 reached {others[0.03]:.1f} %, 0.3 reached {others[0.3]:.1f} %)" in TRAINING
 
@@ -486,25 +477,13 @@ def read_model_accuracies(name: str) -> dict[str, list[float]]:
     return {row["name"]: [100 * each for each in row["accuracies"]] for row in read_results(name)["rows"]}
 
 
+FAIR_BET = read_model_accuracies("fair_bet.json")
+
+
 def test_the_table_of_broken_models_is_that_of_its_benchmark():
-    found = read_model_accuracies("fair_bet.json")
-    for name, row in found.items():
-        against = "" if name == "right" else f" {write_interval(row, found['right'])}"
-        assert f"| {', '.join(f'{each:.1f}' for each in row)} | {mean(row):.1f} |{against} |" in EXPERIMENTS
-
-
-def test_what_is_said_of_the_table_follows_from_it():
-    found = read_model_accuracies("fair_bet.json")
-    beyond = [
-        name
-        for name, row in found.items()
-        if name != "right" and abs((seen := paired_interval(row, found["right"]))[0]) > seen[1]
-    ]
-    assert (len(found), len(beyond)) == (9, 3)
-    means = {name: mean(row) for name, row in found.items()}
-    start = read_lesson_text("00_start")
-    assert sum(means[name] > means["right"] for name in means) == 2
-    assert f"{means['PatchEmbedding: embedding in column order']:.1f} %, the right one {means['right']:.1f} %" in start
+    for name, row in FAIR_BET.items():
+        against = "" if name == "right" else f" {write_interval(row, FAIR_BET['right'])}"
+        assert f"| {write_table_cell(row)} | {mean(row):.1f} |{against} |" in EXPERIMENTS
 
 
 def test_what_is_said_of_training_losses_follows_from_the_runs():
@@ -517,17 +496,17 @@ def test_what_is_said_of_training_losses_follows_from_the_runs():
         if abs(gap) <= half and abs(loss) > noise:
             clearly[loss < 0] += 1
     assert clearly == {True: 2, False: 1}
-    assert "of the five, two end clearly *below* the right model" in read_lesson_text("00_start")
-    assert "and one clearly above it" in read_lesson_text("00_start")
+    assert "of the five, two end clearly *below* the right model" in START
+    assert "and one clearly above it" in START
 
 
 def test_what_is_said_of_single_broken_models_is_what_they_reached():
-    found = {name: mean(row) for name, row in read_model_accuracies("fair_bet.json").items()}
+    found = {name: mean(row) for name, row in FAIR_BET.items()}
     scrambled, right = found["PatchEmbedding: reshaped where transposed"], found["right"]
-    assert (
-        f"right on {right:.1f} % of the test photos, the one with reshaped patches on {scrambled:.1f} %"
-        in read_lesson_text("00_start")
-    )
+    assert sum(share > right for share in found.values()) == 2
+    assert f"{found['PatchEmbedding: embedding in column order']:.1f} %, the right one {right:.1f} %" in START
+    words = f"right on {right:.1f} % of the test photos, the one with reshaped patches on {scrambled:.1f} %"
+    assert words in START
     unscaled = found["MultiHeadSelfAttention: heads not scaled"]
     assert f"still ended at {unscaled:.1f} % against {right:.1f} %" in read_lesson_text("03_attention")
     bare = found["MultiHeadSelfAttention: projection not used"]
@@ -543,7 +522,7 @@ def test_what_positions_take_from_the_lead_of_the_scramble_is_quoted():
 
 
 def test_a_rise_of_the_validation_loss_is_overconfidence_as_logged():
-    logged = read_results("lesson_cifar.json")["overconfidence"]
+    logged = CIFAR["overconfidence"]
     best, last = logged["sure_when_wrong"]
     assert f"{best:.0%} sure".replace("%", " %") + " of its wrong answers after the best epoch" in OVERSURE
     assert f"and {last:.0%} after the last".replace("%", " %") in OVERSURE
@@ -554,7 +533,7 @@ def test_a_rise_of_the_validation_loss_is_overconfidence_as_logged():
 
 def test_losses_with_augmentation_and_seconds_are_those_of_the_runs():
     arms = [arm for arm in ARMS if arm.startswith("few images")]
-    runs = [read_results("lesson_cifar.json")["results"][arm]["0"] for arm in arms]
+    runs = [CIFAR["results"][arm]["0"] for arm in arms]
     train, validation = ([run[name][-1] for run in runs] for name in ("train_loss", "validation_loss"))
     ways = ("as they are", "shifted and flipped", "with mixup", "with stochastic depth")
     assert ", ".join(f"{loss:.2f} {way}" for loss, way in zip(train, ways, strict=True)) in EXPERIMENTS
@@ -562,9 +541,9 @@ def test_losses_with_augmentation_and_seconds_are_those_of_the_runs():
     assert f"validation loss {', '.join(first)} and {last}" in EXPERIMENTS
     for arm, way in ((arms[2], "mixup is worth"), (arms[3], "stochastic depth")):
         assert f"{way} {write_interval(ARMS[arm], ARMS[arms[1]])}" in EXPERIMENTS
-    seconds = [sum(run["seconds"]) for run in read_results("lesson_cifar.json")["results"]["base"].values()]
+    seconds = [sum(run["seconds"]) for run in CIFAR["results"]["base"].values()]
     assert f"({min(seconds):.0f} to {max(seconds):.0f} seconds)" in TRAINING
-    slow = read_results("lesson_cifar.json")["results"]["patches of 4"].values()
+    slow = CIFAR["results"]["patches of 4"].values()
     assert f"three trainings took {sum(sum(run['seconds']) for run in slow) / 60:.0f} minutes" in EXPERIMENTS
 
 
@@ -635,8 +614,7 @@ def test_the_count_of_broken_models_is_that_of_its_benchmark():
 
 
 def test_the_fair_bet_is_told_as_it_was():
-    found = read_model_accuracies("fair_bet.json")
-    gaps = [paired_interval(row, found["right"]) for name, row in found.items() if name != "right"]
+    gaps = [paired_interval(row, FAIR_BET["right"]) for name, row in FAIR_BET.items() if name != "right"]
     assert (len(gaps), sum(abs(gap) <= half for gap, half in gaps), sum(gap > half for gap, half in gaps)) == (8, 5, 0)
     assert "Five of the eight cannot be told from the correct one by their accuracy" in read_page("README.md")
     assert "none of eight was above the right model by more than chance" in read_page("docs/diagnose.md")
@@ -653,43 +631,27 @@ def test_the_same_training_twice_differs_as_lesson_10_says():
     assert f"the accuracies are up to {apart:.2f} points apart" in MODERN
 
 
-def test_what_a_step_costs_without_bfloat16_is_said():
-    milliseconds = read_results("cpu_step.json")["milliseconds"]
-    assert f"takes {milliseconds['float32'] / milliseconds['bfloat16']:.1f} times as long" in read_page("docs/train.md")
-
-
-def test_a_step_beside_its_products_is_as_fast_as_the_note_says():
-    rates = read_results("cpu_step.json")
-    shares = {
-        name: f"{100 * rates['operations_per_second'][name] / rate:.0f} %"
-        for name, rate in rates["of_products"].items()
-    }
-    assert "reaches {bfloat16} of the speed of its own matrix products, in float32 {float32}".format(
-        **shares
-    ) in read_note("cpu_race")
-
-
 def test_the_model_that_comes_with_the_course_is_as_good_as_is_said():
     run = read_results("recipes/cpu-course-0.json")
     share, minutes = f"{100 * run['test']['top1']:.1f} %", f"{run['seconds'] / 60:.0f} minutes"
-    card = " ".join((ROOT / "vit_course" / "weights" / "README.md").read_text(encoding="utf-8").split())
+    card, transfer = read_page("vit_course/weights/README.md"), read_lesson_text("09_fine_tuning")
     assert share in read_lesson_text("05_vit")
-    assert share in read_lesson_text("09_fine_tuning")
-    assert minutes in read_lesson_text("09_fine_tuning")
-    assert minutes in read_lesson_text("08_inside")
-    assert minutes in card
+    assert share in transfer
+    assert all(minutes in text for text in (transfer, LOOK, card))
     assert f"{100 * run['test']['top1']:.2f} % of 10,000" in card
     assert DIGEST in card
 
 
-def test_the_time_of_a_step_on_a_cpu_is_its_log_s():
-    took = read_results("cpu_step.json")["milliseconds"]
+def test_what_a_step_costs_on_a_cpu_is_what_its_logs_say():
+    logged = read_results("cpu_step.json")
+    took = logged["milliseconds"]
+    assert f"takes {took['float32'] / took['bfloat16']:.1f} times as long" in read_page("docs/train.md")
     words = "took {float32:.0f} ms of one core in float32, {autocast:.0f} under autocast and {bfloat16:.0f} so"
-    said = read_page("vit_course/training/hardware.py")
-    assert words.format(**took) in said
-
-
-def test_what_muon_costs_without_bfloat16_is_its_logs():
+    assert words.format(**took) in read_page("vit_course/training/hardware.py")
+    speeds = logged["operations_per_second"]
+    shares = {name: f"{100 * speeds[name] / rate:.0f} %" for name, rate in logged["of_products"].items()}
+    words = "reaches {bfloat16} of the speed of its own matrix products, in float32 {float32}"
+    assert words.format(**shares) in read_note("cpu_race")
     before, after = (read_results(f"cpu_step_avx2{when}.json")["milliseconds"]["float32"] for when in ("_before", ""))
-    said = read_page("vit_course/training/muon.py")
-    assert f"took {before:.0f} ms of one core so, and takes {after:.0f} (benchmarks" in said
+    words = f"took {before:.0f} ms of one core so, and takes {after:.0f} (benchmarks"
+    assert words in read_page("vit_course/training/muon.py")

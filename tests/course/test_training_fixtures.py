@@ -8,11 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from exercise_kit.engine.course import course
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.training_fixtures import add_fixtures, get_fixture
 from exercise_kit.engine.verdict import Failure
-from vit_course.exercises.training_fixtures import SmallClassifier, chance, elsewhere, groups, loop, stopping
+from vit_course.exercises.training_fixtures import chance, elsewhere, groups, loop
 
 SIZES = (4, 3)
 
@@ -47,26 +45,6 @@ def test_a_loop_is_noted_event_by_event(given_weights):
     assert notes["gradients"]["classifier.bias"].shape == (5,)
 
 
-def test_a_loop_without_a_learning_rate_gets_no_optimizer(given_weights):
-    def measure(model, loader, device):
-        model.eval()
-        with torch.no_grad():
-            for images, _ in loader:
-                model(images)
-        return len(loader), len(loader.dataset), loader.batch_size
-
-    notes = loop(measure, **given_weights, training=True)
-    assert notes["returned"] == (2, 7, 4)
-    assert notes["forwards"] == [(False, False, 4), (False, False, 3)]
-    assert notes["gradients"] == {"classifier.weight": None, "classifier.bias": None}
-
-
-def test_stale_gradients_are_there_before_the_call(given_weights):
-    stale = {"classifier.bias": torch.arange(5.0)}
-    notes = loop(lambda *_: None, **given_weights, training=True, stale=stale)
-    assert torch.equal(notes["gradients"]["classifier.bias"], stale["classifier.bias"])
-
-
 def test_a_model_whose_parts_differ_is_mixed(given_weights):
     def half(model, loader, device):
         model.dropout.eval()
@@ -89,16 +67,6 @@ def test_the_caller_keeps_its_tensors(given_weights):
     assert torch.equal(given_weights["batches"][0][0], before[1])
 
 
-def test_the_dropout_leaves_no_chance(given_weights):
-    model, images = SmallClassifier(given_weights["weights"], []), given_weights["batches"][0][0]
-    kept = given_weights["weights"]["dropout.keep"]
-    expected = F.linear(
-        images.flatten(1) * kept, *(given_weights["weights"][f"classifier.{each}"] for each in ("weight", "bias"))
-    )
-    assert torch.equal(model(images), expected)
-    assert not torch.allclose(model.eval()(images), expected)
-
-
 def test_a_loop_that_moves_its_batches_is_let_go_at_its_first_number(given_weights):
     def measure(model, loader, device):
         images, labels = next(iter(loader))
@@ -110,23 +78,6 @@ def test_a_loop_that_moves_its_batches_is_let_go_at_its_first_number(given_weigh
         "read": False,
     }
     assert elsewhere(measure, **given_weights) == {"images": ["meta"], "mixed": False, "read": True}
-
-
-def test_what_is_left_on_the_cpu_is_noted(given_weights):
-    def leave_all_on_the_cpu(model, loader, device):
-        for images, _ in loader:
-            model(images)
-
-    def images_alone(model, loader, optimizer, device):
-        for images, labels in loader:
-            F.cross_entropy(model(images.to(device)), labels)
-
-    assert elsewhere(leave_all_on_the_cpu, **given_weights) == {"images": ["cpu"], "mixed": True, "read": True}
-    assert elsewhere(images_alone, **given_weights, learning_rate=0.1) == {
-        "images": ["meta"],
-        "mixed": True,
-        "read": True,
-    }
 
 
 def test_a_loop_that_never_runs_the_model_tells_nothing(given_weights):
@@ -169,31 +120,6 @@ def test_groups_are_reported_by_name():
     assert notes["frozen"] == []
 
 
-def test_groups_are_made_of_frozen_and_shared_parameters():
-    parts = {"first": ("Linear", (3, 3)), "second": ("Linear", (3, 3))}
-    fields = {"frozen": ["second.bias"], "tied": {"second": "first"}}
-    notes = groups(lambda model, _: [{"params": list(model.parameters())}], parts, 0.3, **fields)
-    assert notes["groups"][0]["names"] == ["first.weight", "first.bias", "second.bias"]
-    assert notes["frozen"] == ["second.bias"]
-
-
-def test_a_stopper_is_reported_loss_by_loss():
-    class Stopper:
-        def __init__(self, patience):
-            self.patience, self.best = patience, None
-
-        def step(self, loss):
-            self.best = loss
-            return loss > 1
-
-    notes = stopping(Stopper, 3, (0.5, 1.5))
-    assert notes["answers"] == [False, True]
-    assert notes["best"] == [None, 0.5, 1.5]
-    assert notes["bad_epochs"] == ["missing"] * 3
-    assert notes["patience"] == 3
-    assert stopping(Stopper, 3, (0.5, 1.5), beside=[9.0])["best"] == [None, 0.5, 1.5], "the other one's are its own"
-
-
 @pytest.mark.parametrize(
     ("draw", "touched"),
     [
@@ -219,14 +145,6 @@ def test_arrays_and_ranges_can_be_sent():
     assert torch.equal(returned[0], torch.arange(3))
     assert returned[1:3] == ([0, 1], [1])
     assert notes["kinds"] == ["ndarray", "range", "list", "int32"], "what they were before"
-
-
-def test_fixtures_are_found_by_name():
-    add_fixtures(course().training_fixtures)
-    assert get_fixture("loop") is loop
-    assert get_fixture("chance") is chance
-    with pytest.raises(KeyError):
-        get_fixture("nothing of the kind")
 
 
 def test_the_notes_of_a_fixture_go_on_record(given_weights):

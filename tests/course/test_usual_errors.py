@@ -8,7 +8,7 @@ import re
 import pytest
 
 from exercise_kit.engine import check
-from exercise_kit.engine.program import make_module
+from tests.course.told_answers import edit_right_program
 from vit_course.exercises.catalog import EXERCISES
 
 FUNCTIONS = ("patchify", "layer_norm", "scaled_dot_product_attention")
@@ -66,13 +66,6 @@ EDITS = [
     (r"def forward\(self, ", "def forward(", "has no `self`", "What does Python hand to a method"),
     (r"def forward", "def forwrad", "one is called `forwrad`", "spelled right"),
 ]
-
-
-def edit_right_program(exercise, edit):
-    """The right program of an exercise, its text edited, as the objects of a student."""
-    known = EXERCISES[exercise]
-    module = make_module(f"usual errors of {exercise}", edit(known.program.text()))
-    return [vars(module)[name] for name in known.objects]
 
 
 def add_first_line(exercise, line):

@@ -6,7 +6,6 @@ from typing import Any, get_args
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torchinfo import summary
 
@@ -51,22 +50,15 @@ def test_forward_is_the_figure_of_the_paper(size: tuple[int, int], grid: tuple[i
     torch.testing.assert_close(model(images), model.head(model.norm(tokens)[:, 0]))
 
 
-def test_strided_images_pass() -> None:
-    model, images = make_random_model(), make_random_images()
-    strided = images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
-    torch.testing.assert_close(model(strided), model(images))
-
-
 @pytest.mark.parametrize("positions", POSITIONS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_every_tensor_follows_the_model_to_another_dtype(positions: Any, dtype: torch.dtype) -> None:
     model = make_random_model(positions=positions).to(dtype).eval()
     with torch.no_grad():
         stages = record(model, make_random_images().to(dtype))
-        logits = stages["logits"]
         assert model(make_random_images().to(dtype)).dtype == dtype
     assert {stage.dtype for stage in stages.values()} == {dtype}
-    assert bool(logits.isfinite().all())
+    assert bool(stages["logits"].isfinite().all())
 
 
 @pytest.mark.parametrize(
@@ -126,30 +118,15 @@ def test_poolings_read_the_first_token_or_the_mean() -> None:
 def test_heads_of_two_linears(activation: Any, function: Callable[[Tensor], Tensor]) -> None:
     model = make_random_model(representation_size=9, head_activation=activation)
     stages = record(model, make_random_images())
-    logits = stages["logits"]
     first, last = model.head[0], model.head[2]
     assert first.weight.shape == (9, 12)
     assert last.weight.shape == (5, 9)
-    torch.testing.assert_close(logits, last(function(first(stages["pooled"]))))
+    torch.testing.assert_close(stages["logits"], last(function(first(stages["pooled"]))))
     names = ["head.0.weight", "head.0.bias", "head.2.weight", "head.2.bias"]
     assert [name for name in model.state_dict() if name.startswith("head")] == names
 
 
-RATES = {
-    "embedding_dropout": lambda model: [model.embedding_dropout],
-    "attention_dropout": lambda model: [block.attention.attention_dropout for block in model.blocks],
-    "projection_dropout": lambda model: [block.attention.projection_dropout for block in model.blocks],
-    "mlp_dropout": lambda model: [block.mlp.dropout for block in model.blocks],
-}
-
-
-@pytest.mark.parametrize("name", RATES)
-def test_a_rate_reaches_its_layers_and_no_other(name: str) -> None:
-    model = make_random_model(**{name: 0.3})
-    dropouts = [module for module in model.modules() if isinstance(module, nn.Dropout)]
-    meant = {id(module) for module in RATES[name](model)}
-    assert len(dropouts) == 1 + 3 * 2
-    assert [module.p == 0.3 for module in dropouts] == [id(module) in meant for module in dropouts]
+RATES = ("embedding_dropout", "attention_dropout", "projection_dropout", "mlp_dropout")
 
 
 @pytest.mark.parametrize("name", RATES)
@@ -183,7 +160,6 @@ def test_choices_reach_every_block() -> None:
 def test_intermediates_have_the_documented_names_order_and_shapes(pooling: Any) -> None:
     model, images = make_random_model(pooling=pooling), make_random_images()
     stages = record(model, images)
-    logits = stages["logits"]
     tokens = 7 if pooling == "class_token" else 6
     expected = {"patch_embedding": (3, 6, 12), "class_token": (3, tokens, 12), "embedding": (3, tokens, 12)}
     for number in (0, 1):
@@ -192,34 +168,16 @@ def test_intermediates_have_the_documented_names_order_and_shapes(pooling: Any) 
             expected[f"blocks.{number}.{name}"] = (3, tokens, 12)
     expected |= {"norm": (3, tokens, 12), "pooled": (3, 12), "logits": (3, 5)}
     assert [(name, tuple(stage.shape)) for name, stage in stages.items()] == list(expected.items())
-    assert stages["logits"] is logits
 
 
-def test_intermediates_belong_together_and_change_no_logit() -> None:
+def test_intermediates_around_the_blocks_belong_together_and_change_no_logit() -> None:
     model, images = make_random_model().double(), make_random_images().double()
     stages = record(model, images)
-    logits = stages["logits"]
-    torch.testing.assert_close(model(images), logits)
+    torch.testing.assert_close(model(images), stages["logits"])
     assert torch.equal(stages["patch_embedding"], model.patch_embedding(images))
     assert torch.equal(stages["class_token"][:, 1:], stages["patch_embedding"])
     assert torch.equal(stages["embedding"], stages["class_token"] + model.positions)
     assert torch.equal(stages["norm"], model.norm(stages["blocks.1.output"]))
-    first = stages["embedding"] + stages["blocks.0.attention"] + stages["blocks.0.mlp"]
-    torch.testing.assert_close(stages["blocks.0.output"], first)
-    for number in (0, 1):
-        weights = stages[f"blocks.{number}.attention.weights"]
-        torch.testing.assert_close(weights.sum(-1), torch.ones(3, 3, 7, dtype=torch.float64))
-        assert bool((weights >= 0).all())
-    assert not torch.allclose(stages["blocks.0.attention.weights"], stages["blocks.1.attention.weights"])
-
-
-@pytest.mark.parametrize("changes", [{}, {"pooling": "mean", "representation_size": 9}])
-def test_backward_reaches_every_parameter(changes: dict[str, Any]) -> None:
-    model = make_random_model(**changes)
-    F.cross_entropy(model(make_random_images()), torch.tensor([0, 1, 4])).backward()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad is not None, name
-        assert bool(parameter.grad.any()), name
 
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if not name.startswith(("vit_", "walkthrough_512"))])
@@ -228,8 +186,7 @@ def test_small_presets_run_and_show_every_layer_and_head(name: str) -> None:
     model = VisionTransformer(config).eval()
     with torch.no_grad():
         stages = record(model, make_random_images(config, batch=1))
-        logits = stages["logits"]
-    assert logits.shape == (1, config.num_classes)
+    assert stages["logits"].shape == (1, config.num_classes)
     weights = [stage for stage_name, stage in stages.items() if stage_name.endswith("attention.weights")]
     assert len(weights) == config.depth
     assert weights[-1].shape == (1, config.num_heads, config.num_tokens, config.num_tokens)

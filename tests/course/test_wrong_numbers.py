@@ -13,6 +13,7 @@ from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.judge.replays import Replays
 from exercise_kit.judge.scoring import score_checks
+from tests.course.test_hidden_checks import fill_with_zeros
 from tests.our_hidden_checks import hidden_checks
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.staff.references import REFERENCE
@@ -82,10 +83,6 @@ REFUSE = (
     *("add_class_token", "resize_positions", "split_heads", "MultiHeadSelfAttention", "attention_rollout"),
     *("mean_attention_distance", "rotary_2d", "QKNormAttention"),
 )
-
-
-def fill_with_zeros(value):
-    return tuple(map(fill_with_zeros, value)) if isinstance(value, tuple) else torch.zeros_like(value)
 
 
 def refuse_value(value):

@@ -2,26 +2,46 @@
 
 import copy
 import math
+from itertools import count
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from exercise_kit.engine.program import make_module
 from exercise_kit.engine.verdict import LOOKS_LIKE
-from vit_course import EncoderBlock, PatchEmbedding, add_class_token, patchify
+from vit_course import PatchEmbedding, patchify
+from vit_course.exercises.catalog import EXERCISES
 from vit_course.interpret import attention_rollout
 
-TOLD = []  # (exercise, answer, what the report says, what it must not say)
+_EDITED = count()
+TOLD = {}  # name → exercise, answer, what the report says, what it must not say
 
 
 def is_told(exercise, *says, never=()):
     """A function or class is an answer to ``exercise`` of which ``check`` says this."""
 
-    def add_answer(answer):
-        TOLD.append((exercise, answer, says, (never,) if isinstance(never, str) else never))
+    def add_answer(answer, name=""):
+        unsaid = (never,) if isinstance(never, str) else never
+        TOLD[f"{exercise}-{name or answer.__name__}"] = exercise, answer, says, unsaid
         return answer
 
     return add_answer
+
+
+def edit_right_program(exercise, edit):
+    """The right program of an exercise, its text edited, as the objects of a student whose lines can be found."""
+    text = EXERCISES[exercise].program.text()
+    edited = edit(text)
+    assert edited != text
+    module = make_module(f"{exercise}, edited for the {next(_EDITED)}. time", edited)
+    return [vars(module)[name] for name in EXERCISES[exercise].objects]
+
+
+def edit_vit(old, new):
+    """The right program of VisionTransformer, with ``new`` in the place of ``old``."""
+    (edited,) = edit_right_program("VisionTransformer", lambda text: text.replace(old, new))
+    return edited
 
 
 ATTENTION = "scaled_dot_product_attention"
@@ -99,21 +119,8 @@ def return_in_the_loop(images, patch_size):
         return torch.stack(tokens, dim=1)
 
 
-class Embedding(nn.Module):
-    """A right PatchEmbedding."""
-
-    def __init__(self, in_channels, patch_size, embed_dim):
-        super().__init__()
-        self.patch_size = patch_size
-        self.projection = nn.Linear(in_channels * patch_size**2, embed_dim)
-
-    def forward(self, images):
-        patches = F.unfold(images, self.patch_size, stride=self.patch_size).mT
-        return self.projection(patches)
-
-
 @is_told("PatchEmbedding", "`forward` makes a new `nn.Linear` in every call", never="Which patch")
-class NewInEveryCall(Embedding):
+class NewInEveryCall(PatchEmbedding):
     def __init__(self, in_channels, patch_size, embed_dim):
         super().__init__(in_channels, patch_size, embed_dim)
         self.embed_dim = embed_dim
@@ -137,7 +144,7 @@ patch_size = 4
 
 
 @is_told("PatchEmbedding", "`forward` reads `patch_size`, a name of the notebook", never="Which patch")
-class OfTheNotebook(Embedding):
+class OfTheNotebook(PatchEmbedding):
     def __init__(self, in_channels, patch_size, embed_dim):
         super().__init__(in_channels, patch_size, embed_dim)
 
@@ -147,20 +154,20 @@ class OfTheNotebook(Embedding):
 
 
 @is_told("PatchEmbedding", "no value is negative", never="Which patch does token 1")
-class ReluBehindTheLinear(Embedding):
+class ReluBehindTheLinear(PatchEmbedding):
     def forward(self, images):
         return super().forward(images).relu()
 
 
 @is_told("PatchEmbedding", "other numbers when it runs again", never="Which patch does token 1")
-class NoiseInTheEmbedding(Embedding):
+class NoiseInTheEmbedding(PatchEmbedding):
     def forward(self, images):
         x = super().forward(images)
         return x + 0.1 * torch.randn_like(x)
 
 
 @is_told("PatchEmbedding", "their mean is 0 everywhere", never="Which patch does token 1")
-class CenteredTokens(Embedding):
+class CenteredTokens(PatchEmbedding):
     def forward(self, images):
         x = super().forward(images)
         return x - x.mean(-1, keepdim=True)
@@ -183,52 +190,18 @@ class ThreeLinears(nn.Module):
         return self.projection(F.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2))
 
 
-class Model(nn.Module):
-    """A right VisionTransformer."""
+BLOCKS = "        for block in self.blocks:\n            x = block(x)\n"
+RETURN_INSIDE = BLOCKS + "            return self.head(self.norm(x)[:, 0])\n"
 
-    def __init__(self, config):
-        super().__init__()
-        dim = config.embed_dim
-        self.patch_embedding = PatchEmbedding(config.in_channels, config.patch_size, dim)
-        self.class_token = nn.Parameter(torch.zeros(1, 1, dim))
-        self.positions = nn.Parameter(torch.randn(1, 1 + config.num_patches, dim) * 0.02)
-        sizes = dim, config.num_heads, config.mlp_ratio, config.qkv_bias, config.layer_norm_eps
-        self.blocks = nn.ModuleList([EncoderBlock(*sizes) for _ in range(self.depth_of(config))])
-        self.norm = nn.LayerNorm(dim, eps=config.layer_norm_eps)
-        self.head = nn.Linear(dim, config.num_classes)
-
-    def depth_of(self, config):
-        return config.depth
-
-    def forward(self, images):
-        x = add_class_token(self.patch_embedding(images), self.class_token, self.positions)
-        return self.head(self.norm(self.encode(x))[:, 0])
-
-    def encode(self, x):
-        for block in self.blocks:
-            x = block(x)
-        return x
-
-
-@is_told("VisionTransformer", "`x = self.blocks(x)`", "A ModuleList is a list", never="does not exist")
-class ListCalled(Model):
-    def encode(self, x):
-        x = self.blocks(x)
-        return x
-
-
-@is_told("VisionTransformer", "`blocks` has 2, and 3 are asked for", never="A tensor is a parameter when")
-class OneBlockLess(Model):
-    def depth_of(self, config):
-        return config.depth - 1
-
-
-@is_told("VisionTransformer", "inside the loop `for block in self.blocks`, which ends in its first round")
-class ReturnInTheLoop(Model):
-    def encode(self, x):
-        for block in self.blocks:
-            x = block(x)
-            return x
+is_told("VisionTransformer", "`x = self.blocks(x)`", "A ModuleList is a list", never="does not exist")(
+    edit_vit(BLOCKS, "        x = self.blocks(x)\n"), "ListCalled"
+)
+is_told("VisionTransformer", "`blocks` has 2, and 3 are asked for", never="A tensor is a parameter when")(
+    edit_vit("range(config.depth)", "range(config.depth - 1)"), "OneBlockLess"
+)
+is_told("VisionTransformer", "inside the loop `for block in self.blocks`, which ends in its first round")(
+    edit_vit(BLOCKS, RETURN_INSIDE), "ReturnInTheLoop"
+)
 
 
 @is_told("extract_features", "`features.append(body(images.to(device)).flatten(1).cpu())`", never="does not exist")
