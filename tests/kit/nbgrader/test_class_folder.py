@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import runpy
 import stat
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -86,19 +85,19 @@ def test_a_class_is_its_owner_s_alone(tmp_path, lessons, there):
     assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
 
 
-@pytest.mark.parametrize("kind", ["file", "folder"])
-def test_a_place_in_use_is_refused_and_left(tmp_path, lessons, kind):
-    place = tmp_path / "class"
-    if kind == "folder":
-        place.mkdir()
-    (place / "notes.txt" if kind == "folder" else place).write_text("mine", encoding="utf-8")
+@pytest.mark.parametrize(
+    ("mine", "words"),
+    [
+        ("class", "class is not a folder; name a new one"),
+        ("class/notes.txt", "class exists and is not empty; name a new folder"),
+    ],
+)
+def test_a_place_in_use_is_refused_and_left(tmp_path, lessons, mine, words):
+    (tmp_path / mine).parent.mkdir(exist_ok=True)
+    (tmp_path / mine).write_text("mine", encoding="utf-8")
     before = list_files(tmp_path)
-    words = {
-        "file": "class is not a folder; name a new one",
-        "folder": "class exists and is not empty; name a new folder",
-    }
-    with pytest.raises(ClassFolderError, match=words[kind]):
-        new_class(place, lessons)
+    with pytest.raises(ClassFolderError, match=words):
+        new_class(tmp_path / "class", lessons)
     assert list_files(tmp_path) == before
 
 
@@ -143,14 +142,6 @@ def test_the_settings_read_twice_are_the_same(tmp_path, lessons):
     assert settings.CourseDirectory.root == str((tmp_path / "a class").resolve())
     assert settings.ClearSolutions.code_stub == {"python": CODE_STUB}
     assert settings.ClearSolutions.text_stub == TEXT_STUB
-
-
-def test_what_the_settings_name_exists(tmp_path, lessons):
-    settings = read_settings(new_class(tmp_path / "class", lessons).path / "nbgrader_config.py")
-    steps = [*settings.Autograde.sanitize_preprocessors, *settings.Autograde.autograde_preprocessors]
-    named = [settings.Autograde.pre_convert_hook, *steps, *settings.GenerateAssignment.preprocessors]
-    for module, name in (each.rsplit(".", 1) for each in named):
-        assert callable(getattr(import_module(module), name))
 
 
 def test_a_release_is_made_by_nbgrader_s_own_steps_after_ours(tmp_path, lessons):

@@ -53,18 +53,6 @@ def test_named_cells_are_filled_and_the_others_stay_as_released(class_dir):
     assert read_sources(written["ada"]) == [released[0], "double = 2 .__mul__", *released[2:]]
 
 
-def test_handing_in_again_replaces_the_notebook(class_dir):
-    write_submissions(class_dir, LESSON, {"ada": {"double": "first"}})
-    written = write_submissions(class_dir, LESSON, {"ada": {"double": "second"}})
-    assert "second" in read_sources(written["ada"])
-    assert [path.name for path in written["ada"].parent.iterdir()] == [f"{LESSON}.ipynb"]
-
-
 def test_an_unknown_name_is_refused_with_the_known_ones(class_dir):
     with pytest.raises(ValueError, match="01_double has no exercise or question 'duoble'; it has double, why"):
         write_submissions(class_dir, LESSON, {"ada": {"duoble": ""}})
-
-
-def test_an_unreleased_lesson_is_an_error(class_dir):
-    with pytest.raises(FileNotFoundError):
-        write_submissions(class_dir, "02_triple", {"ada": {}})

@@ -9,6 +9,7 @@ import pytest
 
 from exercise_kit.nbgrader.fault_messages import LegibleLog
 from exercise_kit.nbgrader.submission_exporter import receive, remove_copies, set_secret_aside
+from tests.kit.conftest import make_chain_of_folders
 
 LESSON = "01_double"
 
@@ -106,21 +107,9 @@ def test_folders_too_deep_for_a_path_keep_no_link(tmp_path):
     for number in range(6):
         (folder / f"s{number}").mkdir()
         (folder / f"s{number}" / "secret").symlink_to(tmp_path)
-        make_too_deep_folders(folder / f"q{number}")
+        make_chain_of_folders(folder / f"q{number}", "d" * 200, 25)
     receive(notebooks)
     assert not [path for number in range(6) for path in (folder / f"s{number}").iterdir()]
-
-
-def make_too_deep_folders(folder):
-    """Folders below each other until their path is longer than any path may be."""
-    folder.mkdir()
-    here = os.open(folder, os.O_RDONLY)
-    for _ in range(25):
-        os.mkdir("d" * 200, dir_fd=here)
-        below = os.open("d" * 200, os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from exercise_kit.submission.find import describe_stray_files, find, find_apparent_class
 from exercise_kit.submission.notebook_file import Unreachable
 from exercise_kit.submission.parse import explain_rejection
+from tests.kit.conftest import make_chain_of_folders
 
 LESSONS = ("01_patchify", "02_positions")
 
@@ -198,14 +199,7 @@ def test_a_link_to_itself_stops_nobody(tmp_path):
 def test_a_chain_of_folders_stops_nobody_else(tmp_path, name, depth):
     (tmp_path / "bob").mkdir()
     (tmp_path / "bob" / "work.ipynb").touch()
-    (tmp_path / "alice").mkdir()
-    here = os.open(tmp_path / "alice", os.O_RDONLY)
-    for _ in range(depth):
-        os.mkdir(name, dir_fd=here)
-        below = os.open(name, os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
+    make_chain_of_folders(tmp_path / "alice", name, depth)
     found = find([tmp_path], LESSONS)
     assert [each.path.name for each in found if each.problem is None] == ["work.ipynb"]
     (refused,) = [each for each in found if each.problem]
