@@ -55,26 +55,21 @@ def test_a_yaml_header_of_jupytext_is_no_cell(repository, good_lesson_text):
 
 
 @pytest.mark.parametrize(
-    ("above", "below", "words"),
+    ("text", "words"),
     [
         (
-            "# ---\n# jupyter:\n#   kernelspec:\n#     name: python3\n# ---\n\n",
-            "",
+            "# ---\n# jupyter:\n#   kernelspec:\n#     name: python3\n# ---\n\n{}",
             "jupytext cannot read the file's header: 'display_name' is a required",
         ),
-        ("import os\n\n", "", r"^solutions/01_double\.py:1: text before the first '# %%' header"),
-        ("", "\n# %% [raw]\n# text\n", r"01_double\.py:\d+ \(cell 8\): a raw cell"),
+        ("import os\n\n{}", r"^solutions/01_double\.py:1: text before the first '# %%' header"),
+        ("{}\n# %% [raw]\n# text\n", r"01_double\.py:\d+ \(cell 8\): a raw cell"),
+        ("print('hello')\n", "no '# %%' header"),
     ],
-    ids=["a wrong YAML header", "text before the first header", "a raw cell"],
+    ids=["a wrong YAML header", "text before the first header", "a raw cell", "no cells"],
 )
-def test_what_is_no_lesson_is_refused_with_its_place(repository, good_lesson_text, above, below, words):
+def test_what_is_no_lesson_is_refused_with_its_place(repository, good_lesson_text, text, words):
     with pytest.raises(AuthoringError, match=words):
-        read_lesson_text(repository, above + good_lesson_text + below)
-
-
-def test_a_file_without_cells_is_refused(repository):
-    with pytest.raises(AuthoringError, match="no '# %%' header"):
-        read_lesson_text(repository, "print('hello')\n")
+        read_lesson_text(repository, text.format(good_lesson_text))
 
 
 def test_a_file_that_is_not_utf8_is_refused(repository):

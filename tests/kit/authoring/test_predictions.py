@@ -80,14 +80,6 @@ def test_a_prediction_that_cannot_work_is_reported(repository, good_lesson_text,
     assert message in str(problems[0])
 
 
-def test_a_good_prediction_is_no_problem(repository, good_lesson_text):
-    assert find_problems(read_lesson_with_prediction(repository, good_lesson_text), repository.root) == []
-    chosen = read_lesson_with_prediction(
-        repository, good_lesson_text, 'predict("sum", "six", choices=("six", "seven"))'
-    )
-    assert find_problems(chosen, repository.root) == []
-
-
 def test_the_outline_has_titles_points_and_the_minutes_of_the_table(repository, good_lesson_text):
     table = "# | exercise | minutes | points |\n# |---|---|---|\n# | `double` | 10 | 3 |\n# | more | 1 to 5 | – |\n"
     text = good_lesson_text.replace("# What a number", f"{table}#\n# What a number").replace(

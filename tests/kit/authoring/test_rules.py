@@ -85,11 +85,6 @@ def test_a_broken_rule_is_reported_where_it_is_broken(repository, good_lesson_te
     assert str(found[0]).startswith(f"solutions/01_double.py:{found[0].line} (cell {found[0].cell}): ")
 
 
-def test_the_good_lesson_has_no_problem(repository):
-    path = repository.write()
-    assert find_problems(read_lesson(repository.root, path), repository.root) == []
-
-
 def test_a_file_name_that_is_no_lesson_s_is_reported(repository):
     path = repository.write(name="Doubling")
     (problem,) = find_problems(read_lesson(repository.root, path), repository.root)
