@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 from openpyxl import load_workbook
-from typer.testing import CliRunner
 
-from exercise_kit.__main__ import app
 from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.cleaning import PLACE
 from exercise_kit.nbgrader.grader_notes import NOTES, make_notes
+from tests.kit.exports.test_exports import read_csv_rows, run_export
 from tests.waiting import GIVE_UP
 
 LESSONS = {"01_patchify": 26.0, "02_positions": 10.0}
@@ -84,14 +83,6 @@ def class_folder(tmp_path_factory):
     write_autograded_notebook(folder, "ben", "01_patchify")
     write_autograded_notebook(folder, "cleo", "01_patchify", finished=False)
     return folder
-
-
-def run_export(folder, system, *options):
-    return CliRunner().invoke(app, ["export", str(folder), "--to", system, *map(str, options)])
-
-
-def read_csv_rows(text):
-    return list(csv.reader(text.splitlines()))
 
 
 def test_canvas_gets_all_points_out_of_the_lesson_s_own(class_folder):
