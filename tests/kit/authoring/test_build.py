@@ -10,7 +10,7 @@ from exercise_kit.authoring.build import BuildReport, build
 from exercise_kit.authoring.lesson import AuthoringError
 from exercise_kit.authoring.notebook import CHECK_IMPORT
 
-from .conftest import ADDRESS
+from .conftest import GOOD
 
 SOLUTION, STUDENT = Path("solutions/01_double.ipynb"), Path("notebooks/01_double.ipynb")
 
@@ -36,7 +36,7 @@ def test_building_writes_both_notebooks_once(repository):
     assert read_all_files(repository) == before
 
 
-def test_checking_lists_what_is_stale_and_writes_nothing(repository, good_lesson_text):
+def test_checking_lists_what_is_stale_and_writes_nothing(repository):
     before = read_all_files(repository)
     report = build(repository.root, check=True)
     assert report == BuildReport(stale=(SOLUTION, STUDENT))
@@ -44,7 +44,7 @@ def test_checking_lists_what_is_stale_and_writes_nothing(repository, good_lesson
     assert read_all_files(repository) == before
     build(repository.root)
     assert build(repository.root, check=True).fresh
-    repository.write(good_lesson_text.replace("secret_factor = 2", "secret_factor = 3"))
+    repository.write(GOOD.replace("secret_factor = 2", "secret_factor = 3"))
     assert build(repository.root, check=True) == BuildReport(stale=(SOLUTION,), unchanged=(STUDENT,))
 
 
@@ -58,38 +58,36 @@ def test_a_notebook_without_a_source_is_listed_and_left(repository):
     assert orphan.exists()
 
 
-def test_one_bad_lesson_and_nothing_is_written(repository, good_lesson_text):
-    repository.write(good_lesson_text.replace("points=3", "points=0").replace('"double"', '"triple"'), "02_triple")
+def test_one_bad_lesson_and_nothing_is_written(repository):
+    repository.write(GOOD.replace("points=3", "points=0").replace('"double"', '"triple"'), "02_triple")
     with pytest.raises(AuthoringError, match=r"solutions/02_triple\.py:\d+ \(cell 5\): points=0 is not"):
         build(repository.root)
     assert not list(repository.root.rglob("*.ipynb"))
 
 
-def test_all_problems_are_reported_at_once(repository, good_lesson_text):
-    repository.write(good_lesson_text.replace("points=3", "points=0").replace("dot.svg", "line.svg"))
+def test_all_problems_are_reported_at_once(repository):
+    repository.write(GOOD.replace("points=3", "points=0").replace("dot.svg", "line.svg"))
     with pytest.raises(AuthoringError) as caught:
         build(repository.root)
     assert len(caught.value.problems) == 2
     assert len(str(caught.value).splitlines()) == 2
 
 
-def test_an_exercise_name_in_two_lessons_is_refused(repository, good_lesson_text):
-    repository.write(good_lesson_text, "02_again")
+def test_an_exercise_name_in_two_lessons_is_refused(repository):
+    repository.write(GOOD, "02_again")
     with pytest.raises(AuthoringError, match=r"02_again\.py.*'double' is also in solutions/01_double\.py; rename one"):
         build(repository.root)
 
 
-def test_markers_that_leave_broken_code_to_the_student_are_refused(repository, good_lesson_text):
+def test_markers_that_leave_broken_code_to_the_student_are_refused(repository):
     repository.write(
-        good_lesson_text.replace(
-            "    ### BEGIN SOLUTION\n", "    if number:\n        ### BEGIN SOLUTION\n    ### END SOLUTION\n"
-        )
+        GOOD.replace("    ### BEGIN SOLUTION\n", "    if number:\n        ### BEGIN SOLUTION\n    ### END SOLUTION\n")
     )
     with pytest.raises(AuthoringError, match="an empty solution region"):
         build(repository.root)
     inside_brackets = "    return (\n        ### BEGIN SOLUTION\n        number * 2\n        ### END SOLUTION\n    )\n"
-    start, end = good_lesson_text.index("    ### BEGIN"), good_lesson_text.index("# %% check")
-    repository.write(good_lesson_text[:start] + inside_brackets + "\n" + good_lesson_text[end:])
+    start, end = GOOD.index("    ### BEGIN"), GOOD.index("# %% check")
+    repository.write(GOOD[:start] + inside_brackets + "\n" + GOOD[end:])
     with pytest.raises(AuthoringError, match="without its answer the exercise is not valid Python"):
         build(repository.root)
 
@@ -108,10 +106,10 @@ def test_the_address_must_stand_in_pyproject(repository, text):
         build(repository.root)
 
 
-def test_a_failing_write_leaves_the_old_notebook_whole(repository, good_lesson_text, monkeypatch):
+def test_a_failing_write_leaves_the_old_notebook_whole(repository, monkeypatch):
     build(repository.root)
     before = read_all_files(repository)
-    repository.write(good_lesson_text.replace("secret_factor = 2", "secret_factor = 3"))
+    repository.write(GOOD.replace("secret_factor = 2", "secret_factor = 3"))
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         build(repository.root)
@@ -146,8 +144,8 @@ def test_cell_ids_come_from_lesson_role_and_name(repository):
         ]
 
 
-def test_a_long_name_still_gives_a_valid_id(repository, good_lesson_text):
-    repository.write(good_lesson_text.replace("double", "double_" * 10 + "x"))
+def test_a_long_name_still_gives_a_valid_id(repository):
+    repository.write(GOOD.replace("double", "double_" * 10 + "x"))
     build(repository.root)
     ids = [cell.id for cell in read_built_notebook(repository, STUDENT).cells]
     assert max(map(len, ids)) == 64
@@ -197,8 +195,3 @@ def test_the_badge_opens_the_student_s_notebook_and_holds_its_picture(repository
     badge = read_built_notebook(repository, STUDENT).cells[1].source
     page = "https://colab.research.google.com/github/someone/some_course/blob/main/notebooks/01_double.ipynb"
     assert badge.startswith(f"[![Open this notebook in Colab][badge]]({page})\n\n[badge]: data:image/png;base64,")
-
-
-def test_the_address_stands_in_the_setup_cell(repository):
-    build(repository.root)
-    assert f'"vit-course @ git+{ADDRESS}"' in read_built_notebook(repository, STUDENT).cells[2].source

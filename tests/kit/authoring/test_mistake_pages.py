@@ -6,19 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from exercise_kit.authoring import mistake_pages
 from exercise_kit.authoring.mistake_pages import (
     PagesError,
     add_new_pages,
     escape_markdown,
     list_redirects,
     make_anchor,
-    render_pages,
 )
 from exercise_kit.engine import run
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.run import check
 from tests.answers import find_known_mistake
 
@@ -74,13 +71,6 @@ def test_words_stay_words(text: str, markdown: str) -> None:
 )
 def test_anchors_are_those_of_github(heading: str, expected: str) -> None:
     assert make_anchor(heading) == expected
-
-
-def test_every_symptom_has_a_page_of_its_own() -> None:
-    assert set(mistake_pages.SYMPTOMS) == set(InTraining)
-    names = [name for name, _ in mistake_pages.SYMPTOMS.values()]
-    assert len(set(names)) == len(names)
-    assert {f"mistakes/seen/{name}" for name in names} <= render_pages().keys()
 
 
 def strips(images: object, patch_size: int) -> object:

@@ -7,6 +7,8 @@ import pytest
 from exercise_kit.authoring.lesson import read_lesson
 from exercise_kit.authoring.lint import find_problems
 
+from .conftest import GOOD
+
 EXERCISE = '# %% exercise="double"'
 CHECK_HEADER = '# %% check="double" points=3'
 CHECK = f'{CHECK_HEADER}\ncheck("double", double)\n'
@@ -74,9 +76,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("old", "new", "line", "message"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_rule_is_reported_where_it_is_broken(repository, good_lesson_text, old, new, line, message):
-    assert old in good_lesson_text
-    path = repository.write(good_lesson_text.replace(old, new, 1))
+def test_a_broken_rule_is_reported_where_it_is_broken(repository, old, new, line, message):
+    assert old in GOOD
+    path = repository.write(GOOD.replace(old, new, 1))
     problems = find_problems(read_lesson(repository.root, path), repository.root)
     found = [problem for problem in problems if message in problem.message]
     assert found, [str(problem) for problem in problems]
