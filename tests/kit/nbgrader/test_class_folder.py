@@ -1,25 +1,16 @@
 from __future__ import annotations
 
 import os
-import runpy
 import stat
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from nbgrader.converters import GenerateAssignment
+from traitlets.config.loader import PyFileConfigLoader
 
 from exercise_kit.authoring.predictions import ClearPredictions
 from exercise_kit.conventions import CODE_STUB, TEXT_STUB
 from exercise_kit.nbgrader.class_folder import ClassFolder, ClassFolderError, new_class
-
-
-class Settings(SimpleNamespace):
-    """Stands in for traitlets' config object: any section can be assigned to."""
-
-    def __getattr__(self, section: str) -> SimpleNamespace:
-        self.__dict__[section] = SimpleNamespace()
-        return self.__dict__[section]
 
 
 @pytest.fixture
@@ -41,9 +32,7 @@ def list_files(folder):
 
 
 def read_settings(path):
-    settings = Settings()
-    runpy.run_path(str(path), init_globals={"get_config": lambda: settings})
-    return settings
+    return PyFileConfigLoader(path.name, str(path.parent)).load_config()
 
 
 @pytest.mark.parametrize("name", ["class", "my class of 2025", "new/ones/within"])
