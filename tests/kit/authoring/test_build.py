@@ -58,19 +58,14 @@ def test_a_notebook_without_a_source_is_listed_and_left(repository):
     assert orphan.exists()
 
 
-def test_one_bad_lesson_and_nothing_is_written(repository):
-    repository.write(GOOD.replace("points=3", "points=0").replace('"double"', '"triple"'), "02_triple")
-    with pytest.raises(AuthoringError, match=r"solutions/02_triple\.py:\d+ \(cell 5\): points=0 is not"):
+def test_of_one_bad_lesson_all_problems_are_reported_at_once_and_nothing_is_written(repository):
+    bad = GOOD.replace('"double"', '"triple"').replace("points=3", "points=0").replace("dot.svg", "line.svg")
+    repository.write(bad, "02_triple")
+    place = r"solutions/02_triple\.py:\d+ \(cell 5\): points=0 is not"
+    with pytest.raises(AuthoringError, match=place) as caught:
         build(repository.root)
+    assert len(caught.value.problems) == len(str(caught.value).splitlines()) == 2
     assert not list(repository.root.rglob("*.ipynb"))
-
-
-def test_all_problems_are_reported_at_once(repository):
-    repository.write(GOOD.replace("points=3", "points=0").replace("dot.svg", "line.svg"))
-    with pytest.raises(AuthoringError) as caught:
-        build(repository.root)
-    assert len(caught.value.problems) == 2
-    assert len(str(caught.value).splitlines()) == 2
 
 
 def test_an_exercise_name_in_two_lessons_is_refused(repository):

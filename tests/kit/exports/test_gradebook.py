@@ -173,19 +173,13 @@ def test_what_hands_points_on_has_hundredths(class_folder, tmp_path):
         before, grade.auto_score = grade.auto_score, 5.20833
         gradebook.db.commit()
         alone = ("--student", "ada", "--lesson", "02_positions")
-        said = {
-            system: run_export(class_folder, system, *alone).stdout
-            for system in ("canvas", "moodle", "csv", "gradescope")
-        }
+        canvas, moodle, table, gradescope = (
+            run_export(class_folder, system, *alone).stdout for system in ("canvas", "moodle", "csv", "gradescope")
+        )
         grade.auto_score = before
         gradebook.db.commit()
-    assert (
-        read_csv_rows(said["canvas"])[2][5]
-        == read_csv_rows(said["moodle"])[1][4]
-        == read_csv_rows(said["csv"])[1][8]
-        == "7.21"
-    )
-    assert json.loads(said["gradescope"])["score"] == 7.21
+    assert read_csv_rows(canvas)[2][5] == read_csv_rows(moodle)[1][4] == read_csv_rows(table)[1][8] == "7.21"
+    assert json.loads(gradescope)["score"] == 7.21
 
 
 @pytest.mark.parametrize(
