@@ -40,7 +40,8 @@ def make_mark(name):
 
 
 @pytest.fixture
-def class_folder(tmp_path):
+def class_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where grades.csv is written
     source = tmp_path / "source" / LESSON / f"{LESSON}.ipynb"
     source.parent.mkdir(parents=True)
     answer = "Why?\n### BEGIN SOLUTION\nBecause.\n\n**Rubric.** 1 point: the count.\n### END SOLUTION"
@@ -99,8 +100,7 @@ def export_with_page(folder, result, students, points=()):
         return {row["student_id"]: row for row in csv.DictReader(file)}
 
 
-def test_grades_csv_has_names_flags_and_reasons_and_no_formula(class_folder, monkeypatch):
-    monkeypatch.chdir(class_folder)
+def test_grades_csv_has_names_flags_and_reasons_and_no_formula(class_folder):
     ada = {"first_name": "=HYPERLINK(1)", "last_name": 'Love, "Ada"'}
     rows = export_with_page(class_folder, RESULT, {"ada": ada, "absent": {}})
     assert rows["ada"]["flags"] == "possible-bypass timeout"
@@ -111,8 +111,7 @@ def test_grades_csv_has_names_flags_and_reasons_and_no_formula(class_folder, mon
     assert rows["absent"]["score"] == "0.0"
 
 
-def test_grades_csv_says_of_what_waits_that_its_sum_is_no_grade(class_folder, monkeypatch):
-    monkeypatch.chdir(class_folder)
+def test_grades_csv_says_of_what_waits_that_its_sum_is_no_grade(class_folder):
     waiting = ExerciseResult("patchify", 0.0, 5.0, reason=Reason.OUR_ERROR, waits_for="hidden/test_patchify.py:7: no")
     result = tell_what_waits(replace(RESULT, reason=None, notes=(), exercises=(waiting,)))
     row = export_with_page(class_folder, result, {"ada": {}}, [("check-patchify", 5.0)])["ada"]
@@ -121,8 +120,7 @@ def test_grades_csv_says_of_what_waits_that_its_sum_is_no_grade(class_folder, mo
     assert (row["score"], row["max_score"], row["not_graded_yet"]) == ("0.0", "5.0", "5.0")
 
 
-def test_a_gradebook_without_a_lesson_empties_no_grades(class_folder, monkeypatch):
-    monkeypatch.chdir(class_folder)
+def test_a_gradebook_without_a_lesson_empties_no_grades(class_folder):
     (class_folder / "grades.csv").write_text("assignment,score\n01_patchify,7\n")
     with (
         Gradebook(f"sqlite:///{class_folder}/gradebook.db") as gradebook,
