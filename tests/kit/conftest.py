@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -57,6 +58,18 @@ def limit_sandbox(sandbox, limits):
         yield sandbox
     finally:
         sandbox.limits = before
+
+
+def make_chain_of_folders(folder, name, depth):
+    """Folders below each other, made without their path, which may be longer than a path can be."""
+    folder.mkdir()
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=here)
+        below = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
 
 
 class Work:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from exercise_kit.cli import doctor as module
 from exercise_kit.cli.doctor import Finding, check_grading_on, doctor, inspect_machine
 from exercise_kit.worker.capabilities import SandboxCapabilities
-from tests.machine import CAPABILITIES
+from tests.machine import needs_sandbox
 from tests.outline import POINTS
 
 NO_PROTECTIONS = SandboxCapabilities(
@@ -32,9 +32,8 @@ def skip_grading(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(module, "check_grading_on", lambda device: GRADED)
 
 
-@pytest.fixture
-def findings(tmp_path: Path) -> dict[str, Finding]:
-    return {finding.subject: finding for finding in inspect_machine(tmp_path)[0]}
+def inspect_by_subject(hidden: Path) -> dict[str, Finding]:
+    return {finding.subject: finding for finding in inspect_machine(hidden)[0]}
 
 
 def run_doctor(hidden: Path) -> tuple[int, str]:
@@ -44,7 +43,8 @@ def run_doctor(hidden: Path) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_everything_that_is_not_fine_has_advice(findings: dict[str, Finding]) -> None:
+def test_everything_that_is_not_fine_has_advice(tmp_path: Path) -> None:
+    findings = inspect_by_subject(tmp_path)
     assert findings["Python and PyTorch"].verdict == "fine"
     assert {finding.verdict for finding in findings.values()} <= {"fine", "weaker", "missing"}
     assert all(finding.advice for finding in findings.values() if finding.verdict != "fine")
@@ -53,18 +53,15 @@ def test_everything_that_is_not_fine_has_advice(findings: dict[str, Finding]) ->
 
 def test_hidden_checks_are_counted(tmp_path: Path) -> None:
     (tmp_path / "test_patchify.py").touch()
-    found = {finding.subject: finding for finding in inspect_machine(tmp_path)[0]}
-    assert ", and 1 file of your own in " in found["Hidden checks"].seen
-    assert {finding.subject: finding for finding in inspect_machine(tmp_path / "none")[0]}[
-        "Hidden checks"
-    ].verdict == "missing"
+    assert ", and 1 file of your own in " in inspect_by_subject(tmp_path)["Hidden checks"].seen
+    assert inspect_by_subject(tmp_path / "none")["Hidden checks"].verdict == "missing"
 
 
 def test_a_program_beside_python_but_not_on_path_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "alembic").touch()
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", "")
-    found = {finding.subject: finding for finding in inspect_machine(tmp_path)[0]}
+    found = inspect_by_subject(tmp_path)
     assert found["alembic"].verdict == "missing"
     assert found["alembic"].advice == f'export PATH="{tmp_path}:$PATH"'
     assert "pip install" in found["nbgrader"].advice
@@ -95,16 +92,8 @@ def test_with_them_it_exits_0_and_says_so_without_colors_in_a_pipe(
 def test_little_memory_and_a_full_disk_are_weaker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "MEMORY_WANTED", 1 << 60)
     monkeypatch.setattr(module, "DISK_WANTED", 1 << 60)
-    found = {finding.subject: finding for finding in inspect_machine(tmp_path)[0]}
+    found = inspect_by_subject(tmp_path)
     assert found["Memory"].verdict == found["Disk for temporary files"].verdict == "weaker"
-
-
-@pytest.mark.skipif(not CAPABILITIES.is_sufficient, reason="grades in the sandbox, which needs Linux's protections")
-def test_grading_on_a_device_is_shown_by_a_model_answer() -> None:
-    """On the CPU, for want of a GPU; and on a GPU that torch does not see it is said what is wrong."""
-    found, points = check_grading_on("cpu"), sum(POINTS["00_start"].values())
-    assert (found.verdict, found.advice) == ("fine", "")
-    assert re.fullmatch(rf"{points:g} of {points:g} points for 00_start.ipynb, in [0-9.]+ s", found.seen)
 
 
 def test_where_no_gpu_is_seen_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -116,7 +105,7 @@ def test_where_no_gpu_is_seen_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert check_grading_on("cuda", tmp_path).verdict == "weaker"  # no clone, so no model answer
 
 
-@pytest.mark.skipif(not CAPABILITIES.is_sufficient, reason="grades in the sandbox, which needs Linux's protections")
+@needs_sandbox
 @pytest.mark.parametrize("umask", [0o022, 0o077])
 def test_one_answer_is_graded_whatever_files_are_hidden_from_others(umask: int) -> None:
     """As root a worker is another user, and every folder on its way has to be open to it."""
@@ -125,7 +114,9 @@ def test_one_answer_is_graded_whatever_files_are_hidden_from_others(umask: int) 
         found = check_grading_on("cpu")
     finally:
         os.umask(before)
-    assert found.verdict == "fine", found
+    points = sum(POINTS["00_start"].values())
+    assert (found.verdict, found.advice) == ("fine", ""), found
+    assert re.fullmatch(rf"{points:g} of {points:g} points for 00_start.ipynb, in [0-9.]+ s", found.seen)
 
 
 def test_where_one_answer_cannot_be_graded_it_exits_1(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -143,4 +134,4 @@ def test_a_gpu_is_tried_where_there_is_one(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(module, "probe_capabilities", lambda: ALL_PROTECTIONS)
     monkeypatch.setattr(module, "_has_cuda", lambda: True)
     monkeypatch.setattr(module, "check_grading_on", lambda device: tried if device == "cuda" else GRADED)
-    assert tried in inspect_machine(tmp_path)[0]
+    assert inspect_by_subject(tmp_path)["Grading on the GPU"] == tried

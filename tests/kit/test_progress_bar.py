@@ -28,29 +28,22 @@ def make_log_console() -> Console:
     return Console(file=io.StringIO(), force_terminal=False, width=20)
 
 
-def write_log(count: Count, steps_at: dict[int, int], ticks: int) -> str:
-    """Return what stands in a log after so many waits of ten seconds, with so many steps done during each."""
+def test_a_log_gets_a_plain_line_every_ten_seconds_whether_or_not_a_step_is_done():
+    count, console = Count("grading", 110), make_log_console()
     waits: list[float] = []
 
     def advance_and_wait(seconds: float) -> bool:
-        for _ in range(steps_at.get(len(waits), 0)):
+        for _ in range({0: 3, 2: 9}.get(len(waits), 0)):
             count.advance()
         waits.append(seconds)
-        return len(waits) > ticks
+        return len(waits) > 3
 
-    console = make_log_console()
     print_progress_lines(console, count, advance_and_wait, clock=lambda: 1000.0 + sum(waits))
-    return console.file.getvalue()
-
-
-def test_a_log_gets_a_plain_line_every_ten_seconds_whether_or_not_a_step_is_done():
-    text = write_log(Count("grading", 110), {0: 3, 2: 9}, ticks=3)
-    assert text.splitlines() == [
+    assert console.file.getvalue().splitlines() == [
         "grading: 3 of 110 after 0:10",
         "grading: 3 of 110 after 0:20",
         "grading: 12 of 110 after 0:30, about 3:38 left",
     ]
-    assert SECONDS == 10
 
 
 def test_the_time_to_the_end_is_told_while_there_is_one():
@@ -68,10 +61,7 @@ def test_the_time_to_the_end_is_told_while_there_is_one():
         "grading: 300 of 300 after 0:50",
     ]
     assert Count("grading", 9).line(3700) == "grading: 0 of 9 after 1:01:40"
-
-
-def test_work_of_unknown_length_shows_its_time():
-    assert write_log(Count("making the class", None), {}, ticks=7).splitlines()[-1] == "making the class: after 1:10"
+    assert Count("making the class", None).line(70) == "making the class: after 1:10"
 
 
 def test_short_work_leaves_nothing_in_a_log_and_no_thread():

@@ -87,7 +87,6 @@ def test_unknown_attribute_of_the_package_is_an_attribute_error() -> None:
 
     with pytest.raises(AttributeError, match="no attribute 'chekc'"):
         _ = vit_course.chekc
-    assert vit_course.ViTConfig is vit_course.config.ViTConfig
 
 
 def test_every_public_name_is_what_its_module_has() -> None:

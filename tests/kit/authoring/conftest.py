@@ -76,8 +76,3 @@ def repository(tmp_path: Path) -> Repository:
     made = Repository(root)
     made.write()
     return made
-
-
-@pytest.fixture
-def good_lesson_text() -> str:
-    return GOOD

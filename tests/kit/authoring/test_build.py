@@ -10,7 +10,7 @@ from exercise_kit.authoring.build import BuildReport, build
 from exercise_kit.authoring.lesson import AuthoringError
 from exercise_kit.authoring.notebook import CHECK_IMPORT
 
-from .conftest import ADDRESS
+from .conftest import GOOD
 
 SOLUTION, STUDENT = Path("solutions/01_double.ipynb"), Path("notebooks/01_double.ipynb")
 
@@ -36,16 +36,7 @@ def test_building_writes_both_notebooks_once(repository):
     assert read_all_files(repository) == before
 
 
-def test_building_elsewhere_gives_the_same_bytes(repository):
-    build(repository.root)
-    first = read_all_files(repository)
-    for path in (SOLUTION, STUDENT):
-        (repository.root / path).unlink()
-    build(repository.root)
-    assert read_all_files(repository) == first
-
-
-def test_checking_lists_what_is_stale_and_writes_nothing(repository, good_lesson_text):
+def test_checking_lists_what_is_stale_and_writes_nothing(repository):
     before = read_all_files(repository)
     report = build(repository.root, check=True)
     assert report == BuildReport(stale=(SOLUTION, STUDENT))
@@ -53,7 +44,7 @@ def test_checking_lists_what_is_stale_and_writes_nothing(repository, good_lesson
     assert read_all_files(repository) == before
     build(repository.root)
     assert build(repository.root, check=True).fresh
-    repository.write(good_lesson_text.replace("secret_factor = 2", "secret_factor = 3"))
+    repository.write(GOOD.replace("secret_factor = 2", "secret_factor = 3"))
     assert build(repository.root, check=True) == BuildReport(stale=(SOLUTION,), unchanged=(STUDENT,))
 
 
@@ -67,38 +58,31 @@ def test_a_notebook_without_a_source_is_listed_and_left(repository):
     assert orphan.exists()
 
 
-def test_one_bad_lesson_and_nothing_is_written(repository, good_lesson_text):
-    repository.write(good_lesson_text.replace("points=3", "points=0").replace('"double"', '"triple"'), "02_triple")
-    with pytest.raises(AuthoringError, match=r"solutions/02_triple\.py:\d+ \(cell 5\): points=0 is not"):
+def test_of_one_bad_lesson_all_problems_are_reported_at_once_and_nothing_is_written(repository):
+    bad = GOOD.replace('"double"', '"triple"').replace("points=3", "points=0").replace("dot.svg", "line.svg")
+    repository.write(bad, "02_triple")
+    place = r"solutions/02_triple\.py:\d+ \(cell 5\): points=0 is not"
+    with pytest.raises(AuthoringError, match=place) as caught:
         build(repository.root)
+    assert len(caught.value.problems) == len(str(caught.value).splitlines()) == 2
     assert not list(repository.root.rglob("*.ipynb"))
 
 
-def test_all_problems_are_reported_at_once(repository, good_lesson_text):
-    repository.write(good_lesson_text.replace("points=3", "points=0").replace("dot.svg", "line.svg"))
-    with pytest.raises(AuthoringError) as caught:
-        build(repository.root)
-    assert len(caught.value.problems) == 2
-    assert len(str(caught.value).splitlines()) == 2
-
-
-def test_an_exercise_name_in_two_lessons_is_refused(repository, good_lesson_text):
-    repository.write(good_lesson_text, "02_again")
+def test_an_exercise_name_in_two_lessons_is_refused(repository):
+    repository.write(GOOD, "02_again")
     with pytest.raises(AuthoringError, match=r"02_again\.py.*'double' is also in solutions/01_double\.py; rename one"):
         build(repository.root)
 
 
-def test_markers_that_leave_broken_code_to_the_student_are_refused(repository, good_lesson_text):
+def test_markers_that_leave_broken_code_to_the_student_are_refused(repository):
     repository.write(
-        good_lesson_text.replace(
-            "    ### BEGIN SOLUTION\n", "    if number:\n        ### BEGIN SOLUTION\n    ### END SOLUTION\n"
-        )
+        GOOD.replace("    ### BEGIN SOLUTION\n", "    if number:\n        ### BEGIN SOLUTION\n    ### END SOLUTION\n")
     )
     with pytest.raises(AuthoringError, match="an empty solution region"):
         build(repository.root)
     inside_brackets = "    return (\n        ### BEGIN SOLUTION\n        number * 2\n        ### END SOLUTION\n    )\n"
-    start, end = good_lesson_text.index("    ### BEGIN"), good_lesson_text.index("# %% check")
-    repository.write(good_lesson_text[:start] + inside_brackets + "\n" + good_lesson_text[end:])
+    start, end = GOOD.index("    ### BEGIN"), GOOD.index("# %% check")
+    repository.write(GOOD[:start] + inside_brackets + "\n" + GOOD[end:])
     with pytest.raises(AuthoringError, match="without its answer the exercise is not valid Python"):
         build(repository.root)
 
@@ -117,10 +101,10 @@ def test_the_address_must_stand_in_pyproject(repository, text):
         build(repository.root)
 
 
-def test_a_failing_write_leaves_the_old_notebook_whole(repository, good_lesson_text, monkeypatch):
+def test_a_failing_write_leaves_the_old_notebook_whole(repository, monkeypatch):
     build(repository.root)
     before = read_all_files(repository)
-    repository.write(good_lesson_text.replace("secret_factor = 2", "secret_factor = 3"))
+    repository.write(GOOD.replace("secret_factor = 2", "secret_factor = 3"))
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         build(repository.root)
@@ -129,18 +113,17 @@ def test_a_failing_write_leaves_the_old_notebook_whole(repository, good_lesson_t
     assert after == before
 
 
-def test_notebooks_are_valid_and_carry_no_version(repository):
+def test_notebooks_carry_no_version(repository):
     build(repository.root)
     for path in (SOLUTION, STUDENT):
         notebook = read_built_notebook(repository, path)
-        nbformat.validate(notebook)
         assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
         assert notebook.metadata.kernelspec.name == "python3"
         assert "version" not in json.dumps(notebook.metadata)
         assert (repository.root / path).read_bytes().endswith(b"}\n")
 
 
-def test_cell_ids_come_from_lesson_role_and_name(repository, good_lesson_text):
+def test_cell_ids_come_from_lesson_role_and_name(repository):
     build(repository.root)
     for path in (SOLUTION, STUDENT):
         assert [cell.id for cell in read_built_notebook(repository, path).cells] == [
@@ -156,39 +139,28 @@ def test_cell_ids_come_from_lesson_role_and_name(repository, good_lesson_text):
         ]
 
 
-def test_a_long_name_still_gives_a_valid_id(repository, good_lesson_text):
-    repository.write(good_lesson_text.replace("double", "double_" * 10 + "x"))
+def test_a_long_name_still_gives_a_valid_id(repository):
+    repository.write(GOOD.replace("double", "double_" * 10 + "x"))
     build(repository.root)
     ids = [cell.id for cell in read_built_notebook(repository, STUDENT).cells]
     assert max(map(len, ids)) == 64
     assert len(set(ids)) == len(ids)
 
 
-def test_nbgrader_s_marks(repository):
+def test_nbgrader_s_marks_are_locked_where_they_say_so_and_no_marked_cell_can_be_deleted(repository):
     build(repository.root)
     marks = {}
     for name, cell in index_cells_by_grade_id(read_built_notebook(repository, STUDENT)).items():
         mark = cell.metadata.nbgrader
         assert mark.schema_version == 3
         assert mark.checksum
+        assert (cell.metadata.get("editable", True), cell.metadata.deletable) == (not mark.locked, False)
         marks[name] = (cell.cell_type, mark.grade, mark.solution, mark.locked, mark.get("points"))
     assert marks == {
         "setup": ("code", False, False, True, None),
         "double": ("code", False, True, False, None),
         "check-double": ("code", True, False, True, 3),
         "why-two": ("markdown", True, True, False, 1.5),
-    }
-
-
-def test_locked_cells_cannot_be_edited_and_answers_cannot_be_deleted(repository):
-    build(repository.root)
-    cells = index_cells_by_grade_id(read_built_notebook(repository, STUDENT))
-    allowed = {name: (cell.metadata.get("editable", True), cell.metadata.deletable) for name, cell in cells.items()}
-    assert allowed == {
-        "setup": (False, False),
-        "double": (True, False),
-        "check-double": (False, False),
-        "why-two": (True, False),
     }
 
 
@@ -208,13 +180,6 @@ def test_the_solution_keeps_its_markers_and_the_student_gets_stubs(repository):
     assert student["check-double"].source == solution["check-double"].source == check
 
 
-def test_nothing_of_an_answer_reaches_the_student(repository):
-    build(repository.root)
-    text = (repository.root / STUDENT).read_text(encoding="utf-8")
-    for secret in ("secret_factor", "A pair has two", "Rubric", "SOLUTION"):
-        assert secret not in text
-
-
 def test_experiments_keep_their_tag(repository):
     build(repository.root)
     assert read_built_notebook(repository, STUDENT).cells[-1].metadata.tags == ["experiment"]
@@ -225,8 +190,3 @@ def test_the_badge_opens_the_student_s_notebook_and_holds_its_picture(repository
     badge = read_built_notebook(repository, STUDENT).cells[1].source
     page = "https://colab.research.google.com/github/someone/some_course/blob/main/notebooks/01_double.ipynb"
     assert badge.startswith(f"[![Open this notebook in Colab][badge]]({page})\n\n[badge]: data:image/png;base64,")
-
-
-def test_the_address_stands_in_the_setup_cell(repository):
-    build(repository.root)
-    assert f'"vit-course @ git+{ADDRESS}"' in read_built_notebook(repository, STUDENT).cells[2].source

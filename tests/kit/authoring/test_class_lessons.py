@@ -48,15 +48,27 @@ def list_build_problems(folder: Path) -> str:
 
 def add_mistake(folder: Path, name: str, code: str) -> None:
     """As the guide has it: a line in the lesson, and its words."""
-    lesson, words = folder / "lessons" / f"{LESSON}.py", folder / "exercises" / "count_tokens.py"
     last = "    ### END SOLUTION"
-    lesson.write_text(lesson.read_text().replace(last, f'    # bug "{name}": {code}\n{last}'))
+    replace_in_lesson(folder, last, f'    # bug "{name}": {code}\n{last}')
+    words = folder / "exercises" / "count_tokens.py"
     entry = f'MISTAKES = """\n["{name}"]\nexplanation = "Wrong."\nquestion = "Why?"\nsection = "Patches"\n'
     words.write_text(words.read_text().replace('MISTAKES = """\n', entry))
 
 
+def replace_in_lesson(folder: Path, old: str, new: str) -> Path:
+    lesson = folder / "lessons" / f"{LESSON}.py"
+    assert old in lesson.read_text()
+    lesson.write_text(lesson.read_text().replace(old, new))
+    return lesson
+
+
 def append_text(path: Path, text: str) -> None:
     path.write_text(path.read_text() + text)
+
+
+def list_proof_problems(folder: Path) -> tuple[str, ...]:
+    use_class(folder)
+    return prove_class_exercises(folder / "hidden").problems
 
 
 def test_a_class_says_what_its_release_holds_and_allows(class_folder):
@@ -146,8 +158,7 @@ def test_settings_that_say_something_else_are_a_sentence(class_folder, text, mes
 
 
 def test_a_lesson_that_asks_for_an_exercise_that_there_is_not(class_folder):
-    lesson = class_folder / "lessons" / f"{LESSON}.py"
-    lesson.write_text(lesson.read_text().replace('"count_tokens"', '"count_token"'))
+    lesson = replace_in_lesson(class_folder, '"count_tokens"', '"count_token"')
     line = next(number for number, text in enumerate(lesson.read_text().splitlines(), 1) if 'exercise="' in text)
     message = list_build_problems(class_folder)
     assert f"lessons/{LESSON}.py:{line}: there is no exercise called 'count_token'" in message
@@ -157,8 +168,7 @@ def test_a_lesson_that_asks_for_an_exercise_that_there_is_not(class_folder):
 def test_checks_without_points_and_an_exercise_of_ours(class_folder):
     checks = class_folder / "exercises" / "count_tokens.py"
     checks.write_text(re.sub(r"check\(points=\d\)", "check", checks.read_text()))
-    use_class(class_folder)
-    assert prove_class_exercises(class_folder / "hidden").problems == (
+    assert list_proof_problems(class_folder) == (
         "exercises/count_tokens.py: none of its checks has points; give a claim some: @count_tokens.check(points=1)",
     )
     shutil.copy(class_folder / "exercises" / "count_tokens.py", class_folder / "exercises" / "patchify.py")
@@ -236,45 +246,37 @@ def test_of_a_check_that_breaks_the_first_cause_alone_is_reported(class_folder, 
     assert old in text
     path.write_text(text.replace(old, "nowhere(", 1))
     line = path.read_text()[: path.read_text().index("nowhere")].count("\n") + 1
-    use_class(class_folder)
-    (found,) = prove_class_exercises(class_folder / "hidden").problems
+    (found,) = list_proof_problems(class_folder)
     assert found.startswith(f"{file}:{line}: NameError: name 'nowhere' is not defined; ")
     assert found.endswith(f"{message} breaks off with the lesson's own answer")
 
 
 def test_an_error_in_a_hidden_file_of_the_course_is_reported_too(class_folder):
     (class_folder / "hidden" / "test_patchify.py").write_text("def test_it(student)\n")
-    use_class(class_folder)
-    assert prove_class_exercises(class_folder / "hidden").problems == (
-        "hidden/test_patchify.py:1: SyntaxError: expected ':'",
-    )
+    assert list_proof_problems(class_folder) == ("hidden/test_patchify.py:1: SyntaxError: expected ':'",)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("returned", "messages"),
     [
-        ("int(height / patch_size) * (width // patch_size)", "is caught by no public check"),
         (
             "int(height / patch_size) * (width // patch_size)",
-            "no hidden check catches the known mistake 'a mistake': it gets",
+            ("is caught by no public check", "no hidden check catches the known mistake 'a mistake': it gets"),
         ),
-        ("__import__('random').random()", "is caught, but the student reads no name at all"),
+        ("__import__('random').random()", ("is caught, but the student reads no name at all",)),
     ],
-    ids=["public", "hidden", "name"],
+    ids=["caught", "named"],
 )
-def test_a_mistake_that_is_not_caught_or_named_is_a_sentence(class_folder, text, message):
-    add_mistake(class_folder, "a mistake", f"return {text}")
-    use_class(class_folder)
-    found = "\n".join(prove_class_exercises(class_folder / "hidden").problems)
-    assert message in found
-    assert "'a mistake'" in found
+def test_a_mistake_that_is_not_caught_or_named_is_a_sentence(class_folder, returned, messages):
+    add_mistake(class_folder, "a mistake", f"return {returned}")
+    found = "\n".join(list_proof_problems(class_folder))
+    for each in ("'a mistake'", *messages):
+        assert each in found
 
 
 def test_a_lesson_without_the_answer_is_a_sentence(class_folder):
-    lesson = class_folder / "lessons" / f"{LESSON}.py"
-    lesson.write_text(lesson.read_text().replace("def count_tokens(", "def counted("))
-    use_class(class_folder)
-    (found,) = prove_class_exercises(class_folder / "hidden").problems
+    replace_in_lesson(class_folder, "def count_tokens(", "def counted(")
+    (found,) = list_proof_problems(class_folder)
     assert found.endswith(f"lessons/{LESSON}.py defines no count_tokens, which is the answer to an exercise")
 
 
@@ -283,10 +285,8 @@ def test_two_mistakes_of_one_name_and_an_answer_that_is_refused_are_sentences(cl
         '\n\n@count_tokens.misconception("Why?", "x")\ndef square_image(height, width, patch_size):\n    """Wrong."""\n'
     )
     append_text(class_folder / "exercises" / "count_tokens.py", wrong + "    return 3\n")
-    lesson = class_folder / "lessons" / f"{LESSON}.py"
-    lesson.write_text(lesson.read_text().replace("return (height // patch_size)", "return 1 + (height // patch_size)"))
-    use_class(class_folder)
-    found = "\n".join(prove_class_exercises(class_folder / "hidden").problems)
+    replace_in_lesson(class_folder, "return (height // patch_size)", "return 1 + (height // patch_size)")
+    found = "\n".join(list_proof_problems(class_folder))
     assert "2 known mistakes are called 'square image'" in found
     assert f"the check every_patch_is_one_token refuses the answer of lessons/{LESSON}.py" in found
 

@@ -14,14 +14,16 @@ from exercise_kit.authoring.lint import find_problems
 from exercise_kit.authoring.predictions import remove_guesses
 from exercise_kit.engine.course_named import read_package_name
 
+from .conftest import GOOD
+
 PREDICT = 'predict("sum", 6)  # a whole number\n'
 REVEAL = 'reveal("sum", sum(numbers))\n'
 CODE = "numbers = [1, 2, 3]\n"
 
 
-def read_lesson_with_prediction(repository, good, predicted=PREDICT, revealed=REVEAL):
-    text = good.replace(CODE, f"{CODE}\n# %%\n{predicted}\n# %%\n{revealed}")
-    assert text != good
+def read_lesson_with_prediction(repository, predicted=PREDICT, revealed=REVEAL):
+    text = GOOD.replace(CODE, f"{CODE}\n# %%\n{predicted}\n# %%\n{revealed}")
+    assert text != GOOD
     return read_lesson(repository.root, repository.write(text))
 
 
@@ -48,8 +50,8 @@ def test_what_is_no_prediction_stays(source):
     assert remove_guesses(source) == source
 
 
-def test_students_get_no_guess_and_solutions_keep_it(repository, good_lesson_text):
-    read_lesson_with_prediction(repository, good_lesson_text)
+def test_students_get_no_guess_and_solutions_keep_it(repository):
+    read_lesson_with_prediction(repository)
     build(repository.root)
     for folder, wanted in (("solutions", PREDICT), ("notebooks", PREDICT.replace("6", "..."))):
         notebook = nbformat.read(repository.root / folder / "01_double.ipynb", as_version=4)
@@ -72,27 +74,14 @@ def test_students_get_no_guess_and_solutions_keep_it(repository, good_lesson_tex
         ('predict("sum", "six", choices=6)', REVEAL, "one of its choices"),
     ],
 )
-def test_a_prediction_that_cannot_work_is_reported(repository, good_lesson_text, predicted, revealed, message):
-    problems = find_problems(
-        read_lesson_with_prediction(repository, good_lesson_text, predicted, revealed), repository.root
-    )
-    assert len(problems) == 1
-    assert message in str(problems[0])
+def test_a_prediction_that_cannot_work_is_reported(repository, predicted, revealed, message):
+    (problem,) = find_problems(read_lesson_with_prediction(repository, predicted, revealed), repository.root)
+    assert message in str(problem)
 
 
-def test_a_good_prediction_is_no_problem(repository, good_lesson_text):
-    assert find_problems(read_lesson_with_prediction(repository, good_lesson_text), repository.root) == []
-    chosen = read_lesson_with_prediction(
-        repository, good_lesson_text, 'predict("sum", "six", choices=("six", "seven"))'
-    )
-    assert find_problems(chosen, repository.root) == []
-
-
-def test_the_outline_has_titles_points_and_the_minutes_of_the_table(repository, good_lesson_text):
+def test_the_outline_has_titles_points_and_the_minutes_of_the_table(repository):
     table = "# | exercise | minutes | points |\n# |---|---|---|\n# | `double` | 10 | 3 |\n# | more | 1 to 5 | – |\n"
-    text = good_lesson_text.replace("# What a number", f"{table}#\n# What a number").replace(
-        "# # Doubling", "# # 01 · Doubling"
-    )
+    text = GOOD.replace("# What a number", f"{table}#\n# What a number").replace("# # Doubling", "# # 01 · Doubling")
     home = repository.root / read_package_name() / "exercises"
     home.mkdir(parents=True)
     repository.write(text)
@@ -101,13 +90,3 @@ def test_the_outline_has_titles_points_and_the_minutes_of_the_table(repository, 
     assert found == {
         "01_double": {"title": "Doubling", "minutes": 15, "points": {"double": 3}, "questions": {"why-two": 1.5}}
     }
-
-
-def test_the_outline_is_built_where_the_course_s_package_is(repository, good_lesson_text):
-    home = repository.root / read_package_name() / "exercises"
-    home.mkdir(parents=True)
-    repository.write(good_lesson_text)
-    assert {"outline.json", "stubs.json"} <= {path.name for path in build(repository.root, check=True).stale}
-    build(repository.root)
-    assert json.loads((home / "outline.json").read_text())["01_double"]["minutes"] == 0
-    assert build(repository.root, check=True).fresh

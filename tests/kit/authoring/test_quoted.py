@@ -8,7 +8,7 @@ from exercise_kit.authoring.build import build
 from exercise_kit.authoring.lesson import AuthoringError
 from exercise_kit.engine.course import course
 
-from .conftest import ADDRESS
+from .conftest import ADDRESS, GOOD
 
 PAGE = """\
 We know <!-- count: exercises -->7<!-- end --> exercises,
@@ -19,10 +19,10 @@ SITE = "https://example.org/course/"
 
 
 @pytest.fixture
-def page_with_marks(repository, good_lesson_text):
+def page_with_marks(repository):
     project = f'[project]\nurls = {{ Repository = "{ADDRESS}/", Homepage = "{SITE}" }}\n'
     (repository.root / "pyproject.toml").write_text(project, encoding="utf-8")
-    repository.write(good_lesson_text.replace("What a number does", "What [a number](/notes/two.html) does"))
+    repository.write(GOOD.replace("What a number does", "What [a number](/notes/two.html) does"))
     (repository.root / "docs").mkdir()
     path = repository.root / "docs" / "page.md"
     path.write_text(PAGE, encoding="utf-8")

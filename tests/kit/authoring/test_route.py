@@ -80,19 +80,6 @@ def test_what_the_route_says_of_a_task_stands_below_its_heading(repository_with_
     assert found.startswith(f"{heading}\n\n*{facts}*\n\n![" if facts else f"{heading}\n\n![")
 
 
-def test_outline_and_readme_have_the_same_minutes(repository_with_route):
-    title, _ = build_and_read_title(repository_with_route)
-    facts = json.loads((repository_with_route.root / read_package_name() / "exercises" / "outline.json").read_bytes())[
-        "01_double"
-    ]
-    assert f"**{facts['minutes']} minutes**" in title
-    assert f"about {facts['core_minutes']} minutes" in title
-    readme = (repository_with_route.root / "README.md").read_text(encoding="utf-8")
-    assert f"| `01_double` | {facts['minutes']} | {facts['core_minutes']} |" in readme
-    assert facts["core"]
-    assert facts["tasks"]["why-two"] == {"minutes": 5, "difficulty": 1, "importance": 3, "skip": True}
-
-
 def test_minutes_that_are_no_longer_true_are_stale(repository_with_route):
     build_and_read_title(repository_with_route)
     assert build(repository_with_route.root, check=True).fresh

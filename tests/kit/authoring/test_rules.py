@@ -7,6 +7,8 @@ import pytest
 from exercise_kit.authoring.lesson import read_lesson
 from exercise_kit.authoring.lint import find_problems
 
+from .conftest import GOOD
+
 EXERCISE = '# %% exercise="double"'
 CHECK_HEADER = '# %% check="double" points=3'
 CHECK = f'{CHECK_HEADER}\ncheck("double", double)\n'
@@ -74,20 +76,15 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("old", "new", "line", "message"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_rule_is_reported_where_it_is_broken(repository, good_lesson_text, old, new, line, message):
-    assert old in good_lesson_text
-    path = repository.write(good_lesson_text.replace(old, new, 1))
+def test_a_broken_rule_is_reported_where_it_is_broken(repository, old, new, line, message):
+    assert old in GOOD
+    path = repository.write(GOOD.replace(old, new, 1))
     problems = find_problems(read_lesson(repository.root, path), repository.root)
     found = [problem for problem in problems if message in problem.message]
     assert found, [str(problem) for problem in problems]
     lines = path.read_text(encoding="utf-8").splitlines()
     assert any(line in lines[problem.line - 1] for problem in found), [str(problem) for problem in found]
     assert str(found[0]).startswith(f"solutions/01_double.py:{found[0].line} (cell {found[0].cell}): ")
-
-
-def test_the_good_lesson_has_no_problem(repository):
-    path = repository.write()
-    assert find_problems(read_lesson(repository.root, path), repository.root) == []
 
 
 def test_a_file_name_that_is_no_lesson_s_is_reported(repository):

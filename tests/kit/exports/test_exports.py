@@ -113,19 +113,12 @@ def test_moodle_gets_who_then_a_grade_with_its_feedback(write_results, tmp_path)
 
 def test_moodle_gets_no_line_whose_identifier_is_empty(write_results, tmp_path):
     """Moodle would give that line's grades to the student above it."""
-    done = run_export(
-        write_results(make_published_result(), make_published_result("ben")),
-        "moodle",
-        "--roster",
-        write_roster(tmp_path),
-    )
+    results = write_results(make_published_result(), make_published_result("ben"))
+    done = run_export(results, "moodle", "--roster", write_roster(tmp_path))
     assert done.exit_code == 1
     assert "ben has no email address in the roster" in done.stderr
     assert [row[2] for row in read_csv_rows(done.stdout)[1:]] == ["ada"]
-    without = write_roster(tmp_path, "id,first\nada,Ada\nben,Ben\n")
-    by_id = run_export(
-        write_results(make_published_result(), make_published_result("ben")), "moodle", "--roster", without
-    )
+    by_id = run_export(results, "moodle", "--roster", write_roster(tmp_path, "id,first\nada,Ada\nben,Ben\n"))
     assert by_id.exit_code == 0
     assert read_csv_rows(by_id.stdout)[0][:4] == ["First name", "Last name", "ID number", "01_patchify"]
     assert [row[2] for row in read_csv_rows(by_id.stdout)[1:]] == ["ada", "ben"]
@@ -134,18 +127,14 @@ def test_moodle_gets_no_line_whose_identifier_is_empty(write_results, tmp_path):
 @pytest.mark.parametrize("system", ["canvas", "moodle"])
 def test_what_is_left_out_gets_a_sentence_and_all_others_a_grade(write_results, tmp_path, system):
     entries = (
-        *(
-            make_published_result(),
-            make_rejected(),
-            make_published_result("eve"),
-            make_published_result("cleo"),
-            make_published_result("cleo", path="submitted/cleo/copy.ipynb"),
-        ),
-        *(
-            make_published_result(None, path="inbox/x.ipynb"),
-            make_published_result("ada", None),
-            make_rejected("ada", status="error", reason="no torch"),
-        ),
+        make_published_result(),
+        make_rejected(),
+        make_published_result("eve"),
+        make_published_result("cleo"),
+        make_published_result("cleo", path="submitted/cleo/copy.ipynb"),
+        make_published_result(None, path="inbox/x.ipynb"),
+        make_published_result("ada", None),
+        make_rejected("ada", status="error", reason="no torch"),
     )
     done = run_export(write_results(*entries), system, "--roster", write_roster(tmp_path))
     assert done.exit_code == 1

@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 from openpyxl import load_workbook
-from typer.testing import CliRunner
 
-from exercise_kit.__main__ import app
 from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.cleaning import PLACE
 from exercise_kit.nbgrader.grader_notes import NOTES, make_notes
+from tests.kit.exports.test_exports import read_csv_rows, run_export
 from tests.waiting import GIVE_UP
 
 LESSONS = {"01_patchify": 26.0, "02_positions": 10.0}
@@ -84,14 +83,6 @@ def class_folder(tmp_path_factory):
     write_autograded_notebook(folder, "ben", "01_patchify")
     write_autograded_notebook(folder, "cleo", "01_patchify", finished=False)
     return folder
-
-
-def run_export(folder, system, *options):
-    return CliRunner().invoke(app, ["export", str(folder), "--to", system, *map(str, options)])
-
-
-def read_csv_rows(text):
-    return list(csv.reader(text.splitlines()))
 
 
 def test_canvas_gets_all_points_out_of_the_lesson_s_own(class_folder):
@@ -182,19 +173,13 @@ def test_what_hands_points_on_has_hundredths(class_folder, tmp_path):
         before, grade.auto_score = grade.auto_score, 5.20833
         gradebook.db.commit()
         alone = ("--student", "ada", "--lesson", "02_positions")
-        said = {
-            system: run_export(class_folder, system, *alone).stdout
-            for system in ("canvas", "moodle", "csv", "gradescope")
-        }
+        canvas, moodle, table, gradescope = (
+            run_export(class_folder, system, *alone).stdout for system in ("canvas", "moodle", "csv", "gradescope")
+        )
         grade.auto_score = before
         gradebook.db.commit()
-    assert (
-        read_csv_rows(said["canvas"])[2][5]
-        == read_csv_rows(said["moodle"])[1][4]
-        == read_csv_rows(said["csv"])[1][8]
-        == "7.21"
-    )
-    assert json.loads(said["gradescope"])["score"] == 7.21
+    assert read_csv_rows(canvas)[2][5] == read_csv_rows(moodle)[1][4] == read_csv_rows(table)[1][8] == "7.21"
+    assert json.loads(gradescope)["score"] == 7.21
 
 
 @pytest.mark.parametrize(

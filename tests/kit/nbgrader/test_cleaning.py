@@ -1,4 +1,4 @@
-"""Nothing of a submitted notebook but its cells' text reaches nbgrader's database and its pages."""
+"""Nothing of a submitted notebook but its cells' text reaches nbgrader's pages, and a deleted cell comes back."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from nbconvert.filters import markdown2html_mistune
 from nbgrader.nbgraderformat import MetadataValidator
 from nbgrader.utils import compute_checksum
 
-from exercise_kit.nbgrader.cleaning import PLACE, CleanCells, TameMarkdown, list_pictures, sanitize_markdown
+from exercise_kit.nbgrader.cleaning import PLACE, CleanCells, RestoreCells, TameMarkdown, sanitize_markdown
 from tests.html import Page
+from tests.kit.nbgrader.conftest import CHECK, EXERCISE
 
 
 def make_code_cell(source, mark=None, **metadata):
@@ -70,25 +71,25 @@ def test_outputs_tags_titles_and_widgets_go(nbgrader_resources):
     assert "<script>" not in nbformat.writes(cleaned)
 
 
-def test_what_is_attached_is_not_believed_to_be_pictures(nbgrader_resources):
-    cell = nbformat.v4.new_markdown_cell("x")
-    cell["attachments"] = {"a.png": "x", "b.png": {"image/png": 7}, "../c.png": {"image/png": "AAAA"}}
-    assert "attachments" not in clean_cells(nbgrader_resources, cell).cells[0]
-
-
 def test_ids_that_are_missing_odd_or_taken_become_new_ones(nbgrader_resources):
     cells = [make_code_cell("a"), make_code_cell("b"), make_code_cell("c")]
     cells[0].id, cells[1].id, cells[2].id = "<script>", "ok", "x" * 99
     assert [cell.id for cell in clean_cells(nbgrader_resources, *cells).cells] == ["cell-0", "ok", "cell-2"]
 
 
-def test_only_pictures_stay_attached(nbgrader_resources):
+@pytest.mark.parametrize(
+    ("attached", "kept"),
+    [
+        ({"a.png": {"image/png": "AAAA", "text/html": "<script>"}}, {"a.png": {"image/png": "AAAA"}}),
+        ({"b.svg": {"image/svg+xml": "<svg onload=1>"}, "../c.png": {"image/png": "AAAA"}}, {}),
+        ({"a.png": "x", "b.png": {"image/png": 7}, "c.png": {"image/png": "\ud800"}}, {}),
+        ({"a.png": {"image/png": '"><script>'}}, {}),
+    ],
+)
+def test_only_pictures_stay_attached(nbgrader_resources, attached, kept):
     cell = nbformat.v4.new_markdown_cell("![a](attachment:a.png)")
-    cell["attachments"] = {
-        "a.png": {"image/png": "AAAA", "text/html": "<script>"},
-        "b.svg": {"image/svg+xml": "<svg onload=1>"},
-    }
-    assert clean_cells(nbgrader_resources, cell).cells[0].attachments == {"a.png": {"image/png": "AAAA"}}
+    cell["attachments"] = attached
+    assert clean_cells(nbgrader_resources, cell).cells[0].get("attachments", {}) == kept
 
 
 @pytest.mark.parametrize(
@@ -211,5 +212,22 @@ def test_links_to_other_places_stay():
     assert 'href="#two"' in sanitize_markdown("[two](#two)")
 
 
-def test_a_picture_that_is_none_is_left_out():
-    assert list_pictures({"a.png": {"image/png": "\ud800"}, "b.png": {"image/png": '"><script>'}}) == {}
+def restore_cells(resources, *cells):
+    mended, _ = RestoreCells().preprocess(nbformat.v4.new_notebook(cells=[*cells]), resources)
+    return mended.cells
+
+
+def test_a_deleted_check_comes_back_after_its_exercise(nbgrader_resources):
+    answer = make_code_cell("double = 2 .__mul__", {"grade_id": "double"})
+    mended = restore_cells(nbgrader_resources, make_code_cell("import torch"), answer, make_code_cell("double(3)"))
+    assert [cell.source for cell in mended] == ["import torch", answer.source, CHECK["source"], "double(3)"]
+    mark = mended[2].metadata.nbgrader
+    assert (mark.grade_id, mark.grade, mark.points) == ("check-double", True, 2)
+
+
+def test_where_no_mark_is_left_all_cells_come_back_and_one_line_says_so(nbgrader_resources, caplog):
+    with caplog.at_level("INFO", "traitlets"):
+        mended = restore_cells(nbgrader_resources, make_code_cell("x = 1"))
+    assert [cell.source for cell in mended] == [EXERCISE["source"], CHECK["source"], "x = 1"]
+    said = "put back, for the submission lacked them: 2 marked cells (double, check-double)"
+    assert [each.getMessage() for each in caplog.records if "put back" in each.getMessage()] == [said]

@@ -17,7 +17,7 @@ from nbgrader.apps.baseapp import NbGrader
 from nbgrader.converters.base import BaseConverter
 from nbgrader.coursedir import CourseDirectory
 from sqlalchemy import Connection, create_engine, text
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from exercise_kit.__main__ import app
 from exercise_kit.nbgrader import gradebook
@@ -135,32 +135,32 @@ def test_a_damaged_file(empty_gradebook: Path, size: int) -> None:
     assert "put its backup in its place" in str(error)
 
 
-def test_a_file_that_cannot_be_written_to(empty_gradebook: Path) -> None:
-    def make_read_only(connection: Connection) -> None:  # for root too, who may write to any file
-        connection.execute(text("PRAGMA query_only = 1"))
-
-    assert find_fault(f"sqlite:///{empty_gradebook}", first=make_read_only).fault == Fault.READ_ONLY
-
-
-def test_a_full_disk(empty_gradebook: Path) -> None:
-    def limit_page_count(connection: Connection) -> None:
-        connection.execute(text("PRAGMA max_page_count = 1"))
-
-    large = f"INSERT INTO student VALUES ('ada', '{'a' * 1_000_000}', NULL, NULL, NULL)"
-    assert find_fault(f"sqlite:///{empty_gradebook}", large, limit_page_count).fault == Fault.FULL
+@pytest.mark.parametrize(
+    ("before", "statement", "fault", "words"),
+    [
+        # for root too, who may write to any file
+        ("PRAGMA query_only = 1", INSERT, Fault.READ_ONLY, "make it and its folder writable"),
+        ("PRAGMA max_page_count = 1", INSERT.replace("ada", "a" * 1_000_000), Fault.FULL, "free some space"),
+        (
+            "ALTER TABLE student DROP COLUMN lms_user_id",
+            "SELECT lms_user_id FROM student",
+            Fault.OTHER_VERSION,
+            "back it up, then run 'nbgrader db upgrade'",
+        ),
+    ],
+    ids=["read-only", "a full disk", "of an older nbgrader"],
+)
+def test_a_file_that_refuses_what_is_asked_of_it(
+    empty_gradebook: Path, before: str, statement: str, fault: Fault, words: str
+) -> None:
+    error = find_fault(f"sqlite:///{empty_gradebook}", statement, lambda opened: opened.execute(text(before)))
+    assert error.fault == fault
+    assert words in str(error)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(GradebookError, match=r"cannot be opened \(unable to open database file\)"):
         make_engine(f"sqlite:///{tmp_path}/none/gradebook.db").connect()
-
-
-def test_of_an_older_nbgrader(empty_gradebook: Path) -> None:
-    with closing(sqlite3.connect(empty_gradebook)) as before:
-        before.execute("ALTER TABLE student DROP COLUMN lms_user_id")
-    error = find_fault(f"sqlite:///{empty_gradebook}", "SELECT lms_user_id FROM student")
-    assert error.fault == Fault.OTHER_VERSION
-    assert "back it up, then run 'nbgrader db upgrade'" in str(error)
 
 
 def test_a_server_that_does_not_answer_is_named_without_the_password() -> None:
@@ -187,11 +187,14 @@ def test_an_address_that_is_none(address: str, words: str) -> None:
         make_engine(address)
 
 
+def import_roster(folder: Path) -> Result:
+    (folder / "roster.csv").write_text("id,first,last,email\nada,Ada,Lovelace,ada@example.org\n")
+    return CliRunner().invoke(app, ["roster", str(folder / "roster.csv"), "--class", str(folder)])
+
+
 def test_a_missing_driver_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    write_config(tmp_path, f'c.CourseDirectory.db_url = "{SERVER}"')
-    (tmp_path / "roster.csv").write_text("id,first,last,email\nada,Ada,Lovelace,ada@example.org\n")
-    done = CliRunner().invoke(app, ["roster", str(tmp_path / "roster.csv"), "--class", str(tmp_path)])
+    done = import_roster(write_config(tmp_path, f'c.CourseDirectory.db_url = "{SERVER}"'))
     assert done.exit_code == 1
     assert "needs a driver that is not installed" in done.output
     assert 'pip install "vit-course[postgres]"' in done.output
@@ -199,11 +202,9 @@ def test_a_missing_driver_is_named_with_its_extra(tmp_path: Path, monkeypatch: p
 
 
 def test_a_roster_makes_no_new_gradebook_where_one_was_lost(tmp_path: Path) -> None:
-    write_config(tmp_path)
-    (tmp_path / "roster.csv").write_text("id,first,last,email\nada,Ada,Lovelace,ada@example.org\n")
     (tmp_path / "release" / "01_patchify").mkdir(parents=True)
     (tmp_path / "release" / "01_patchify" / "01_patchify.ipynb").write_text("{}")
-    done = CliRunner().invoke(app, ["roster", str(tmp_path / "roster.csv"), "--class", str(tmp_path)])
+    done = import_roster(write_config(tmp_path))
     assert f"the gradebook {tmp_path}/gradebook.db is gone" in done.output
     assert not (tmp_path / "gradebook.db").exists()
 

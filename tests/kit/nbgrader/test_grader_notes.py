@@ -15,7 +15,7 @@ from exercise_kit.judge.result import ExerciseResult, Result, tell_what_waits
 from exercise_kit.nbgrader.export import GradesWithFlags
 from exercise_kit.nbgrader.feedback import install_feedback
 from exercise_kit.nbgrader.gradebook import GradebookError
-from exercise_kit.nbgrader.grader_notes import NOTES, ShowGraderNotes, make_notes, read_notes
+from exercise_kit.nbgrader.grader_notes import NOTES, ShowGraderNotes, make_notes
 from exercise_kit.reasons import FlagNote, Reason
 
 LESSON = "01_x"
@@ -40,7 +40,8 @@ def make_mark(name):
 
 
 @pytest.fixture
-def class_folder(tmp_path):
+def class_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where grades.csv is written
     source = tmp_path / "source" / LESSON / f"{LESSON}.ipynb"
     source.parent.mkdir(parents=True)
     answer = "Why?\n### BEGIN SOLUTION\nBecause.\n\n**Rubric.** 1 point: the count.\n### END SOLUTION"
@@ -81,19 +82,27 @@ def test_notebooks_of_before_and_a_missing_source_are_shown_as_they_are(class_fo
     assert list_sources_with_notes(class_folder, FORMGRADER, result=None)[:-1] == ["1", "Because."]
 
 
-def test_grades_csv_has_names_flags_and_reasons_and_no_formula(class_folder, monkeypatch):
-    monkeypatch.chdir(class_folder)
-    page = class_folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
+def export_with_page(folder, result, students, points=()):
+    """The rows of grades.csv by student; Ada has handed in, and her page is made of the result."""
+    page = folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
     page.parent.mkdir(parents=True)
-    page.write_text(json.dumps({"cells": [], "metadata": {NOTES: make_notes(RESULT)}}))
-    assert read_notes(page).flags == ("possible-bypass", "timeout")
-    with Gradebook(f"sqlite:///{class_folder}/gradebook.db") as gradebook:
+    page.write_text(json.dumps({"cells": [], "metadata": {NOTES: make_notes(result)}}))
+    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
         gradebook.add_assignment(LESSON)
-        gradebook.add_student("ada", first_name="=HYPERLINK(1)", last_name='Love, "Ada"')
-        gradebook.add_student("absent")
+        gradebook.add_notebook(LESSON, LESSON)
+        for name, worth in points:
+            gradebook.add_grade_cell(name, LESSON, LESSON, max_score=worth, cell_type="code")
+        for student, names in students.items():
+            gradebook.add_student(student, **names)
         gradebook.add_submission(LESSON, "ada")
-        GradesWithFlags(config=Config({"CourseDirectory": {"root": str(class_folder)}})).export(gradebook)
-    rows = {row["student_id"]: row for row in csv.DictReader((class_folder / "grades.csv").open(encoding="utf-8"))}
+        GradesWithFlags(config=Config({"CourseDirectory": {"root": str(folder)}})).export(gradebook)
+    with (folder / "grades.csv").open(encoding="utf-8") as file:
+        return {row["student_id"]: row for row in csv.DictReader(file)}
+
+
+def test_grades_csv_has_names_flags_and_reasons_and_no_formula(class_folder):
+    ada = {"first_name": "=HYPERLINK(1)", "last_name": 'Love, "Ada"'}
+    rows = export_with_page(class_folder, RESULT, {"ada": ada, "absent": {}})
     assert rows["ada"]["flags"] == "possible-bypass timeout"
     assert rows["ada"]["remarks"] == f"attend has the 9 statements; {RESULT.reason}"
     assert rows["ada"]["last_name"] == 'Love, "Ada"'
@@ -102,28 +111,16 @@ def test_grades_csv_has_names_flags_and_reasons_and_no_formula(class_folder, mon
     assert rows["absent"]["score"] == "0.0"
 
 
-def test_grades_csv_says_of_what_waits_that_its_sum_is_no_grade(class_folder, monkeypatch):
-    monkeypatch.chdir(class_folder)
+def test_grades_csv_says_of_what_waits_that_its_sum_is_no_grade(class_folder):
     waiting = ExerciseResult("patchify", 0.0, 5.0, reason=Reason.OUR_ERROR, waits_for="hidden/test_patchify.py:7: no")
-    page = class_folder / "autograded" / "ada" / LESSON / f"{LESSON}.ipynb"
-    page.parent.mkdir(parents=True)
-    notes = make_notes(tell_what_waits(replace(RESULT, reason=None, notes=(), exercises=(waiting,))))
-    page.write_text(json.dumps({"cells": [], "metadata": {NOTES: notes}}))
-    with Gradebook(f"sqlite:///{class_folder}/gradebook.db") as gradebook:
-        gradebook.add_assignment(LESSON)
-        gradebook.add_notebook(LESSON, LESSON)
-        gradebook.add_grade_cell("check-patchify", LESSON, LESSON, max_score=5.0, cell_type="code")
-        gradebook.add_student("ada")
-        gradebook.add_submission(LESSON, "ada")
-        GradesWithFlags(config=Config({"CourseDirectory": {"root": str(class_folder)}})).export(gradebook)
-    (row,) = csv.DictReader((class_folder / "grades.csv").open(encoding="utf-8"))
+    result = tell_what_waits(replace(RESULT, reason=None, notes=(), exercises=(waiting,)))
+    row = export_with_page(class_folder, result, {"ada": {}}, [("check-patchify", 5.0)])["ada"]
     assert row["remarks"].startswith("PARTLY GRADED: patchify is not graded yet")
     assert "hidden/test_patchify.py:7: no" in row["remarks"]
     assert (row["score"], row["max_score"], row["not_graded_yet"]) == ("0.0", "5.0", "5.0")
 
 
-def test_a_gradebook_without_a_lesson_empties_no_grades(class_folder, monkeypatch):
-    monkeypatch.chdir(class_folder)
+def test_a_gradebook_without_a_lesson_empties_no_grades(class_folder):
     (class_folder / "grades.csv").write_text("assignment,score\n01_patchify,7\n")
     with (
         Gradebook(f"sqlite:///{class_folder}/gradebook.db") as gradebook,

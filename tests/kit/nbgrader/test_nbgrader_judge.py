@@ -1,4 +1,4 @@
-"""What a student's feedback page says of one exercise."""
+"""What nbgrader's process loads of ours, and what it asks the judge for ahead of time."""
 
 from __future__ import annotations
 
@@ -9,23 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.engine.course import course
-from exercise_kit.engine.rendering import render_html
-from exercise_kit.engine.verdict import Cause, CheckResult, Verdict
-from exercise_kit.judge.graded_report import make_graded_report
-from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.nbgrader.nbgrader_judge import GraderCache
-
-PAGES = (("column order", "mistakes/patchify/column-order"),)
-COLUMN = Cause("column order", "It runs down.", "", "", pages=PAGES)
-
-
-def test_the_mistake_in_the_feedback_leads_to_its_page_and_what_the_student_wrote_does_not() -> None:
-    check = CheckResult("test_rows", "Tokens run.", Verdict.FAIL, "*column order* <b>", causes=(COLUMN,))
-    html = render_html(make_graded_report(ExerciseResult("patchify", 0.0, 2.0, "column order", (check,))))
-    assert html.count("<a ") == 1
-    assert f'<a href="{course().site}mistakes/patchify/column-order.html"' in html
-    assert "&lt;b&gt;" in html
 
 
 @pytest.mark.parametrize(

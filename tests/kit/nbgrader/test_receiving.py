@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import logging
 import os
+from pathlib import Path
 
 import pytest
 
 from exercise_kit.nbgrader.fault_messages import LegibleLog
 from exercise_kit.nbgrader.submission_exporter import receive, remove_copies, set_secret_aside
+from tests.kit.conftest import make_chain_of_folders
 
 LESSON = "01_double"
 
 
-def hand_in(folder, *names):
-    paths = [folder / "submitted" / "ada" / LESSON / name for name in names]
-    for path in paths:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(path.name)
-    return [str(path) for path in paths]
+def hand_in(class_dir, *names):
+    """Ada's folder with these files, and their paths as nbgrader gives them to the hook."""
+    folder = class_dir / "submitted" / "ada" / LESSON
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(Path(name).name)
+    return folder, [str(folder / name) for name in names]
 
 
 @pytest.mark.parametrize("name", ["01_double (1).ipynb", "01_double-Copy1.ipynb", "ada 01_double.ipynb"])
 def test_a_renamed_notebook_gets_its_lesson_s_name_back(tmp_path, name):
-    notebooks = hand_in(tmp_path, name)
+    folder, notebooks = hand_in(tmp_path, name)
     receive(notebooks, assignment="*", student="*")
-    (folder,) = (tmp_path / "submitted" / "ada").iterdir()
     assert [path.name for path in folder.iterdir()] == ["01_double.ipynb"]
     assert notebooks == [str(folder / "01_double.ipynb")]
     assert (folder / "01_double.ipynb").read_text() == name
@@ -36,23 +38,22 @@ def test_a_renamed_notebook_gets_its_lesson_s_name_back(tmp_path, name):
     [["01_double.ipynb"], ["02_triple.ipynb"], ["01_double.ipynb", "01_double (1).ipynb"], ["a.ipynb", "b.ipynb"]],
 )
 def test_any_other_name_is_left_and_nbgrader_asks_for_the_lesson_s(tmp_path, names):
-    notebooks = hand_in(tmp_path, *names)
+    folder, notebooks = hand_in(tmp_path, *names)
     receive(notebooks, assignment="*", student="*")
-    assert notebooks == [str(tmp_path / "submitted" / "ada" / LESSON / "01_double.ipynb")]
+    assert notebooks == [str(folder / "01_double.ipynb")]
     assert sorted(path.name for path in tmp_path.rglob("*.ipynb")) == sorted(names)
 
 
 def test_one_folder_deeper_a_notebook_stays_beside_its_files(tmp_path):
-    deeper = hand_in(tmp_path, "unpacked/01_double.ipynb")
-    receive([str(tmp_path / "submitted" / "ada" / LESSON / "01_double.ipynb")], assignment="*", student="*")
+    folder, deeper = hand_in(tmp_path, "unpacked/01_double.ipynb")
+    receive([str(folder / "01_double.ipynb")], assignment="*", student="*")
     assert [str(path) for path in tmp_path.rglob("*.ipynb")] == deeper
 
 
 def test_a_link_is_removed_and_what_it_led_to_stays(tmp_path):
     secret = tmp_path / "source.txt"
     secret.write_text("the answers")
-    notebooks = hand_in(tmp_path, "01_double.ipynb")
-    folder = tmp_path / "submitted" / "ada" / LESSON
+    folder, notebooks = hand_in(tmp_path, "01_double.ipynb")
     (folder / "deep").mkdir()
     (folder / "deep" / "notes.txt").symlink_to(secret)
     (folder / "all").symlink_to(tmp_path)
@@ -63,7 +64,7 @@ def test_a_link_is_removed_and_what_it_led_to_stays(tmp_path):
 
 
 def test_a_notebook_that_is_a_link_stays_for_the_reader_to_refuse(tmp_path):
-    (own,) = hand_in(tmp_path, "01_double.ipynb")
+    _, (own,) = hand_in(tmp_path, "01_double.ipynb")
     theirs = tmp_path / "submitted" / "eve" / LESSON / "01_double.ipynb"
     theirs.parent.mkdir(parents=True)
     theirs.symlink_to(own)
@@ -80,8 +81,7 @@ def test_a_folder_without_notebooks_is_left(tmp_path):
 
 
 def test_pipes_go_since_nbgrader_would_copy_them(tmp_path):
-    (own,) = hand_in(tmp_path, "01_double.ipynb")
-    folder = tmp_path / "submitted" / "ada" / LESSON
+    folder, (own,) = hand_in(tmp_path, "01_double.ipynb")
     for name in ("pipe.ipynb", "pipe.txt"):
         os.mkfifo(folder / name)
     (folder / "folder.ipynb").mkdir()
@@ -92,8 +92,8 @@ def test_pipes_go_since_nbgrader_would_copy_them(tmp_path):
 
 
 def test_a_link_in_a_folder_that_nothing_can_be_removed_from_goes(tmp_path):
-    notebooks = hand_in(tmp_path, "01_double.ipynb", "locked/notes.txt")
-    locked = tmp_path / "submitted" / "ada" / LESSON / "locked"
+    folder, notebooks = hand_in(tmp_path, "01_double.ipynb", "locked/notes.txt")
+    locked = folder / "locked"
     (locked / "secret").symlink_to(tmp_path)
     locked.chmod(0o500)
     receive(notebooks)
@@ -101,34 +101,21 @@ def test_a_link_in_a_folder_that_nothing_can_be_removed_from_goes(tmp_path):
 
 
 def test_folders_too_deep_for_a_path_keep_no_link(tmp_path):
-    notebooks = hand_in(tmp_path, "01_double.ipynb")
-    folder = tmp_path / "submitted" / "ada" / LESSON
+    folder, notebooks = hand_in(tmp_path, "01_double.ipynb")
     for number in range(6):
         (folder / f"s{number}").mkdir()
         (folder / f"s{number}" / "secret").symlink_to(tmp_path)
-        make_too_deep_folders(folder / f"q{number}")
+        make_chain_of_folders(folder / f"q{number}", "d" * 200, 25)
     receive(notebooks)
     assert not [path for number in range(6) for path in (folder / f"s{number}").iterdir()]
-
-
-def make_too_deep_folders(folder):
-    """Folders below each other until their path is longer than any path may be."""
-    folder.mkdir()
-    here = os.open(folder, os.O_RDONLY)
-    for _ in range(25):
-        os.mkdir("d" * 200, dir_fd=here)
-        below = os.open("d" * 200, os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
 
 
 @pytest.mark.parametrize(
     "text", [b"garbage \x1b[31m", b"\xff\xfe\xff", b"0001-01-01 00:00:00+14:00", b"9" * 10_000, b"", b" \n"]
 )
 def test_a_timestamp_that_tells_no_time_is_set_aside(tmp_path, text, caplog):
-    notebooks = hand_in(tmp_path, "01_double.ipynb")
-    stamp = tmp_path / "submitted" / "ada" / LESSON / "timestamp.txt"
+    folder, notebooks = hand_in(tmp_path, "01_double.ipynb")
+    stamp = folder / "timestamp.txt"
     stamp.write_bytes(text)
     receive(notebooks)
     assert not stamp.exists()
@@ -137,9 +124,9 @@ def test_a_timestamp_that_tells_no_time_is_set_aside(tmp_path, text, caplog):
 
 
 def test_a_timestamp_that_is_a_folder_is_set_aside_and_a_good_one_stays(tmp_path):
-    notebooks = hand_in(tmp_path, "01_double.ipynb", "timestamp.txt/x")
+    folder, notebooks = hand_in(tmp_path, "01_double.ipynb", "timestamp.txt/x")
     receive(notebooks)
-    stamp = tmp_path / "submitted" / "ada" / LESSON / "timestamp.txt"
+    stamp = folder / "timestamp.txt"
     assert not stamp.exists()
     stamp.write_text("2026-11-23 10:00:00.0 UTC")
     receive(notebooks)

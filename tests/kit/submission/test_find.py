@@ -9,6 +9,7 @@ import pytest
 from exercise_kit.submission.find import describe_stray_files, find, find_apparent_class
 from exercise_kit.submission.notebook_file import Unreachable
 from exercise_kit.submission.parse import explain_rejection
+from tests.kit.conftest import make_chain_of_folders
 
 LESSONS = ("01_patchify", "02_positions")
 
@@ -152,24 +153,11 @@ def test_any_name_is_found(tmp_path, name):
     assert [each.path.name for each in find([tmp_path], LESSONS)] == [name]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every folder")
-def test_a_folder_without_permission_is_reported(tmp_path):
-    folder = tmp_path / "submitted" / "ada"
-    folder.mkdir(parents=True)
-    folder.chmod(0)
-    try:
-        assert "Permission denied" in find([tmp_path / "submitted"], LESSONS)[0].problem
-    finally:
-        folder.chmod(0o700)
-
-
 @pytest.mark.parametrize("number", [errno.EACCES, errno.ESTALE, errno.EIO, errno.EHOSTUNREACH, errno.ENXIO])
 @pytest.mark.parametrize("lost", [".", "ada", "ada/01_patchify"])
 def test_a_folder_that_cannot_be_reached_is_no_fault_of_its_student(tmp_path, monkeypatch, number, lost):
     submitted = tmp_path / "submitted"
-    for student in ("ada", "ben"):
-        (submitted / student / "01_patchify").mkdir(parents=True)
-        (submitted / student / "01_patchify" / "01_patchify.ipynb").touch()
+    write_empty_notebooks(*(submitted / student / "01_patchify" / "01_patchify.ipynb" for student in ("ada", "ben")))
     scandir = os.scandir
 
     def fail_to_scan(folder):
@@ -196,16 +184,8 @@ def test_a_link_to_itself_stops_nobody(tmp_path):
 
 @pytest.mark.parametrize(("name", "depth"), [("d", 100), ("d" * 180, 40)], ids=["many folders", "long names"])
 def test_a_chain_of_folders_stops_nobody_else(tmp_path, name, depth):
-    (tmp_path / "bob").mkdir()
-    (tmp_path / "bob" / "work.ipynb").touch()
-    (tmp_path / "alice").mkdir()
-    here = os.open(tmp_path / "alice", os.O_RDONLY)
-    for _ in range(depth):
-        os.mkdir(name, dir_fd=here)
-        below = os.open(name, os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
+    write_empty_notebooks(tmp_path / "bob" / "work.ipynb")
+    make_chain_of_folders(tmp_path / "alice", name, depth)
     found = find([tmp_path], LESSONS)
     assert [each.path.name for each in found if each.problem is None] == ["work.ipynb"]
     (refused,) = [each for each in found if each.problem]
@@ -214,18 +194,14 @@ def test_a_chain_of_folders_stops_nobody_else(tmp_path, name, depth):
 
 def test_one_student_s_empty_folder_hides_no_other_s_work(tmp_path):
     (tmp_path / "alice" / "01_patchify").mkdir(parents=True)
-    for path in ("bob/work.ipynb", "bob/other.ipynb", "hw.ipynb"):
-        (tmp_path / path).parent.mkdir(exist_ok=True)
-        (tmp_path / path).touch()
+    write_empty_notebooks(*(tmp_path / name for name in ("bob/work.ipynb", "bob/other.ipynb", "hw.ipynb")))
     found = find([tmp_path], LESSONS)
     assert {each.path.name for each in found if each.problem is None} == {"work.ipynb", "other.ipynb", "hw.ipynb"}
 
 
 def test_work_under_another_s_name_is_flagged(tmp_path):
     work = tmp_path / "alice" / "submitted" / "bob" / "01_patchify" / "01_patchify.ipynb"
-    work.parent.mkdir(parents=True)
-    work.touch()
-    (tmp_path / "alice" / "nbgrader_config.py").touch()
+    write_empty_notebooks(work, tmp_path / "alice" / "nbgrader_config.py")
     for given in (tmp_path / "alice", work):
         (each,) = find([given], LESSONS)
         assert each.flags == ("check-files",)
@@ -235,12 +211,9 @@ def test_work_under_another_s_name_is_flagged(tmp_path):
 
 def test_what_lies_among_the_students_and_is_no_student_s_is_named(tmp_path):
     submitted = tmp_path / "submitted"
-    write_empty_notebooks(submitted / "ada" / "01_patchify" / "01_patchify.ipynb")
-    write_empty_notebooks(submitted / "..hidden" / "01_patchify" / "01_patchify.ipynb")
-    write_empty_notebooks(submitted / ".bob" / "answer.py")
-    write_empty_notebooks(submitted / ".ipynb_checkpoints" / "x.ipynb")
-    write_empty_notebooks(submitted / ".DS_Store")
-    write_empty_notebooks(submitted / ".empty" / "README")
+    lessons = [f"{student}/01_patchify/01_patchify.ipynb" for student in ("ada", "..hidden")]
+    others = (".bob/answer.py", ".ipynb_checkpoints/x.ipynb", ".DS_Store", ".empty/README")
+    write_empty_notebooks(*(submitted / name for name in (*lessons, *others)))
     (submitted / "gone").symlink_to("nowhere")
     named = {each.path.name: each.problem for each in find([submitted], ["01_patchify"])}
     assert named.pop("01_patchify.ipynb") is None

@@ -107,11 +107,6 @@ def test_an_answer_put_aside_as_text_beside_the_one_that_counts_stays_text(work)
     assert (submission.flags, submission.reason) == ((), None)
 
 
-def test_a_cell_that_is_no_python_is_still_the_answer(work):
-    answer = index_answers(work().answer(patchify="def patchify(:").read())["patchify"]
-    assert (answer.source, answer.problem) == ("def patchify(:", None)
-
-
 def test_without_metadata_answers_are_found_by_their_names(work):
     mine = work().answer(patchify=PATCHIFY)
     for cell in mine.cells:
@@ -223,7 +218,9 @@ def test_whatever_reading_trips_over_costs_this_submission_alone(work, monkeypat
     assert submission.reason == "its code cannot be read (RecursionError)"
 
 
-@pytest.mark.parametrize("source", ["globals()['patchify'] = lambda images, patch_size: images", "%run mine.py"])
-def test_a_marked_cell_that_may_define_anything_is_an_answer(work, source):
+@pytest.mark.parametrize(
+    "source", ["globals()['patchify'] = lambda images, patch_size: images", "%run mine.py", "def patchify(:"]
+)
+def test_a_marked_cell_that_may_define_anything_or_is_no_python_is_an_answer(work, source):
     answer = index_answers(work().answer(patchify=source).read())["patchify"]
     assert (answer.source, answer.problem) == (source, None)

@@ -36,14 +36,10 @@ def test_every_lesson_tells_its_exercises_points_and_objects(lessons):
         assert set(lesson.model_answers) == written
 
 
-def test_checked_objects_are_read_off_the_check_cell():
-    assert read_checked_objects('check("a", b, c, points=3)') == ("b", "c")
-    assert read_checked_file('check("a", b, c, points=3)') is None
-
-
-def test_a_file_is_read_off_the_check_cell():
-    assert read_checked_file('check("a", "b.safetensors", points=3)') == ("a", "b.safetensors")
-    assert read_checked_objects('check("a", "b.safetensors", points=3)') == ()
+def test_checked_objects_and_a_file_are_read_off_the_check_cell():
+    objects, file = 'check("a", b, c, points=3)', 'check("a", "b.safetensors", points=3)'
+    assert (read_checked_objects(objects), read_checked_file(objects)) == (("b", "c"), None)
+    assert (read_checked_objects(file), read_checked_file(file)) == ((), ("a", "b.safetensors"))
     for other in ('check("a", "../b.safetensors")', 'check("a", "/etc/passwd")', 'check("a", "")', "check(", "x = 1"):
         assert read_checked_file(other) is None
 

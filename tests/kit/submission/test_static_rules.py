@@ -128,6 +128,7 @@ UNUSUAL = [
     ("import vit_course.patches as p", "p.patchify = print"),
     ("import asyncio", "asyncio.get_event_loop()"),
     ("import linecache", "linecache.getlines('x')"),
+    ("object.__setattr__(torch, 'mean', print)", ""),
 ]
 
 
@@ -218,7 +219,3 @@ def test_what_an_answer_may_do_to_itself_is_not(lines):
     body = lines.replace("\n", "\n        ")
     source = f"class Layer(nn.Module):\n    def __init__(self, size, name):\n        super().__init__()\n        {body}"
     assert find_suspect("Mlp", "Layer", HEAD, source) is None
-
-
-def test_a_library_that_is_changed_by_an_unbound_method_is_seen():
-    assert find_suspect("Mlp", "Layer", HEAD, "object.__setattr__(torch, 'mean', print)", "class Layer: pass")
