@@ -75,6 +75,10 @@ def test_a_student_needs_neither_nbgrader_nor_jupyterlab():
     assert not {"nbgrader", "jupyterlab"} & {_read_package_name(each) for each in PROJECT["dependencies"]}
 
 
+def test_the_readme_is_one_page():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
 def test_a_fork_changes_one_line_and_builds(tmp_path):
     """Whatever names the repository or the site names another one after a build with another line."""
     urls = PROJECT["urls"]
