@@ -16,7 +16,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -30,10 +29,11 @@ from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.e2e.browser import serve_jupyter_lab
 from tests.e2e.button import click_button
+from tests.e2e.commands import ROOT, run_nbgrader, start_nbgrader
 from tests.e2e.guides import Block, read_blocks
 from tests.e2e.postgres import ACCOUNT, BINARIES, Server, needs_postgres
-from tests.e2e.test_nbgrader import LESSON, ROOT, run_nbgrader
-from tests.e2e.test_nbgrader_agrees import shorten_lesson
+from tests.e2e.test_nbgrader_agrees import LESSON, shorten_lesson
+from tests.journeys import graded_class as journeys
 from tests.waiting import GIVE_UP
 from vit_course.cli import app
 from vit_course.demo import STRIPS
@@ -61,25 +61,8 @@ def after(**_):
 """
 
 
-@dataclass(frozen=True)
-class GradedClass:
-    """A class, and the address of its gradebook."""
-
-    folder: Path
-    address: str
-
-    def read_rows(self) -> list[tuple[object, ...]]:
-        """All that the gradebook tells of points and comments."""
-        found: list[tuple[object, ...]] = []
-        with Gradebook(self.address) as gradebook:
-            for submission in gradebook.assignment_submissions(LESSON):
-                for notebook in submission.notebooks:
-                    for grade in notebook.grades:
-                        points = (grade.auto_score, grade.manual_score, grade.max_score, grade.needs_manual_grade)
-                        found.append((submission.student_id, grade.name, *points))
-                    for comment in notebook.comments:
-                        found.append((submission.student_id, comment.name, comment.auto_comment))
-        return sorted(found, key=repr)
+class GradedClass(journeys.GradedClass):
+    """A class whose configuration a test changes, in a file or in a database."""
 
     def list_kept_results(self) -> dict[str, int]:
         """Return what the grader keeps, and when it was written."""
@@ -123,7 +106,7 @@ def released_class(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def graded_class(released_class: Path) -> GradedClass:
     """The same, graded into its file by nbgrader's command."""
     run_nbgrader(released_class, "autograde", LESSON)
-    return GradedClass(released_class, f"sqlite:///{released_class}/gradebook.db")
+    return GradedClass(released_class, LESSON)
 
 
 @pytest.fixture
@@ -135,8 +118,7 @@ def ungraded_class(graded_class: GradedClass, tmp_path: Path) -> GradedClass:
 @pytest.fixture
 def copied_class(graded_class: GradedClass, tmp_path: Path) -> GradedClass:
     """The graded class, for people who grade by hand."""
-    folder = shutil.copytree(graded_class.folder, tmp_path / "class")
-    return GradedClass(folder, f"sqlite:///{folder}/gradebook.db")
+    return GradedClass(shutil.copytree(graded_class.folder, tmp_path / "class"), LESSON)
 
 
 @pytest.fixture
@@ -156,7 +138,7 @@ def copy_few_ungraded(graded: GradedClass, folder: Path) -> GradedClass:
 def copy_ungraded(graded: GradedClass, folder: Path) -> GradedClass:
     shutil.copytree(graded.folder, folder, ignore=shutil.ignore_patterns("autograded", "feedback", "grades.csv"))
     shutil.copyfile(graded.folder.parent / "backup.db", folder / "gradebook.db")
-    return GradedClass(folder, f"sqlite:///{folder}/gradebook.db")
+    return GradedClass(folder, LESSON)
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +157,7 @@ def move_to_database(ungraded: GradedClass, server: Server, name: str) -> Graded
     (ungraded.folder / "gradebook.db").unlink()
     ungraded.configure(f'c.CourseDirectory.db_url = "{address}"')
     run_nbgrader(ungraded.folder, "generate_assignment", LESSON, "--force")
-    return GradedClass(ungraded.folder, address)
+    return GradedClass(ungraded.folder, LESSON, database=address)
 
 
 @needs_postgres
@@ -238,17 +220,13 @@ def assert_usable(course: GradedClass, settings: Path, break_it: Callable[[], Ca
     with serve_jupyter_lab(course.folder, settings) as address:
         pages = Formgrader(address)
         which = f"/api/grade/{find_grade_id(course)}"
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        command = ["nbgrader", "autograde", LESSON, "--force"]
-        log = (course.folder / "log").open("w+")
-        answers = []
-        with subprocess.Popen(command, cwd=course.folder, env={**os.environ, "PATH": path}, stderr=log) as run:
+        log, answers = course.folder / "log", list[tuple[int, str]]()
+        with start_nbgrader(course.folder, log, "autograde", LESSON, "--force") as run:
             while run.poll() is None:
                 answers.append(pages.request(f"/api/submissions/{LESSON}"))
                 answers.append(pages.request(which, manual_score=round(1 + 0.01 * (len(answers) % 100), 2)))
                 time.sleep(0.05)
-        log.seek(0)
-        said = log.read()
+        said = log.read_text("utf-8")
         assert run.returncode == 0, said
         assert f"{STUDENTS - 1} graded, 1 not graded" in said
         assert {status for status, _ in answers} == {200}, [each for each in answers if each[0] != 200][:1]
@@ -619,8 +597,9 @@ def test_the_page_s_commands_move_a_class_and_bring_a_backup_back(
         if block.is_run:
             run_block(block, database_server, copied_class.folder)
     copied_class.configure(setting)
-    moved = GradedClass(copied_class.folder, "postgresql+psycopg:///vit_class")
-    assert GradedClass(copied_class.folder, f"sqlite:///{copied_class.folder}/gradebook-backup.db").read_rows() == rows
+    moved = GradedClass(copied_class.folder, LESSON, database="postgresql+psycopg:///vit_class")
+    backup = GradedClass(copied_class.folder, LESSON, database=f"sqlite:///{copied_class.folder}/gradebook-backup.db")
+    assert backup.read_rows() == rows
     (copied_class.folder / "gradebook.db").unlink()
     assert moved.read_rows() == rows
     assert moved.export_grades() == grades

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +9,7 @@ from nbgrader.api import Gradebook
 
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
-from tests.e2e.test_nbgrader import ROOT, run_nbgrader
+from tests.e2e.commands import ROOT, run_nbgrader, run_vit_course
 from tests.machine import needs_sandbox
 from tests.outline import POINTS
 
@@ -26,17 +23,7 @@ AGAIN = f"nbgrader generate_assignment {LESSON} --force"
 def run_build(folder: Path, settings: str) -> str:
     """Return what `vit-course build` says in a class with these settings."""
     (folder / "class.toml").write_text(settings)
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
-        [sys.executable, "-m", "vit_course", "build"],
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run_vit_course("build", cwd=folder).stdout
 
 
 def read_table(log: str) -> dict[str, str]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.nbgrader.class_folder import new_class
+from tests.e2e.commands import ROOT, run_nbgrader
 from tests.e2e.submissions import find_cell
-from tests.e2e.test_nbgrader import ROOT, run_nbgrader
 from tests.outline import POINTS
 
 pytestmark = pytest.mark.proof
