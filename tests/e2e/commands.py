@@ -21,6 +21,11 @@ def make_environment(**more: str) -> dict[str, str]:
     return {**os.environ, **offline, "PATH": path, **more}
 
 
+def make_command(*arguments: object) -> list[str]:
+    """`vit-course` with these words."""
+    return [sys.executable, "-m", "vit_course", *map(str, arguments)]
+
+
 def run_vit_course(*arguments: object, cwd: Path, status: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
     """Run one of the course's commands in a folder; fail with all that it says on another exit status.
 
@@ -30,9 +35,9 @@ def run_vit_course(*arguments: object, cwd: Path, status: int = 0, **more: str) 
         status: the exit status that is asserted.
         more: variables of its environment.
     """
-    command = [sys.executable, "-m", "vit_course", *map(str, arguments)]
+    command, environment = make_command(*arguments), make_environment(**more)
     done = subprocess.run(
-        command, cwd=cwd, env=make_environment(**more), capture_output=True, text=True, check=False, timeout=GIVE_UP
+        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=GIVE_UP
     )
     assert done.returncode == status, done.stdout + done.stderr
     return done
