@@ -61,6 +61,7 @@ def take_screenshot(page: Any, name: str, at: Any = None, **options: Any) -> Non
     if SCREENSHOTS:
         if at:
             at.first.scroll_into_view_if_needed()
+        page.wait_for_timeout(1500)  # until what moves has come to rest
         page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png", **options)
 
 
