@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -14,11 +13,12 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
+from tests.e2e.commands import ROOT, make_environment
 from tests.e2e.guides import Block
 
 pytestmark = pytest.mark.proof
 
-GUIDE = Path(__file__).parents[2] / "docs" / "own_exercise.md"
+GUIDE = ROOT / "docs" / "own_exercise.md"
 FOLLOWED, _, IN_TROUBLE = GUIDE.read_text("utf-8").partition("\n## When something is wrong\n")
 LESSON = "50_count_tokens"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$|^((?:    [^\s][^\n]*\n)+)", re.MULTILINE | re.DOTALL)
@@ -29,13 +29,12 @@ class Shell:
 
     def __init__(self, home: Path) -> None:
         self.folder = home
-        self._environment = os.environ | {
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "PYTHONPATH": str(GUIDE.parents[1]),
-            "XDG_CONFIG_HOME": str(home / "config"),
-            "XDG_CACHE_HOME": str(home / "cache"),  # results are sealed with the secret in the other
-            "COLUMNS": "200",
-        }
+        self._environment = make_environment(
+            PYTHONPATH=str(ROOT),
+            XDG_CONFIG_HOME=str(home / "config"),
+            XDG_CACHE_HOME=str(home / "cache"),  # results are sealed with the secret in the other
+            COLUMNS="200",
+        )
 
     def run(self, command: str, status: int = 0, shows_code: bool = False) -> str:
         if command.startswith("cd "):
