@@ -8,7 +8,7 @@ import playwright.sync_api as playwright
 import pytest
 
 from tests.e2e.browser import needs_chromium, open_browser, open_page, serve_jupyter_lab, take_screenshot
-from tests.e2e.submissions import find_cell, find_place_of_cell
+from tests.e2e.submissions import find_cell, find_place_of_cell, make_code_cell
 from tests.waiting import GIVE_UP
 from vit_course.demo import STRIPS
 
@@ -171,8 +171,7 @@ def test_a_notebook_opened_again_without_its_kernel_shows_the_still_figure(lesso
 def _write_notebook(cells):
     """A notebook of these cells, in the lesson's kernel."""
     notebook = json.loads(LESSON.read_text(encoding="utf-8"))
-    blank = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
-    notebook["cells"] = [{**blank, "id": f"cell-{number}", "source": each} for number, each in enumerate(cells)]
+    notebook["cells"] = [make_code_cell(each) | {"id": f"cell-{number}"} for number, each in enumerate(cells)]
     return json.dumps(notebook)
 
 

@@ -20,7 +20,7 @@ from tests.answers import write_answer_cell
 from tests.e2e.attacks.folders import write_class_files
 from tests.e2e.browser import needs_chromium, open_browser
 from tests.e2e.commands import ROOT, run_nbgrader, run_nbgrader_in_turn
-from tests.e2e.submissions import read_mark
+from tests.e2e.submissions import find_cell, forge_marks, read_mark
 from tests.journeys.graded_class import GradedClass
 from vit_course.explore import explore_softmax
 
@@ -53,11 +53,9 @@ def damage_notebook(path: Path) -> None:
 def forge_notebook(path: Path) -> None:
     """Write what a cheat writes into a notebook's metadata and its check."""
     notebook = nbformat.read(path, as_version=4)
+    forge_marks(notebook)
+    find_cell(notebook, "check-patchify")["source"] = "1000.0"
     for cell in notebook.cells:
-        if read_grade_id(cell):
-            cell.metadata.nbgrader |= {"schema_version": 99, "points": 1000, "locked": False}
-        if read_grade_id(cell) == "check-patchify":
-            cell.source = "1000.0"
         cell.metadata["tags"] = [f'"{LIVE}']
     notebook.metadata["title"] = LIVE
     notebook.cells.append(nbformat.v4.new_raw_cell(LIVE))
