@@ -62,7 +62,7 @@ def after(**_):
 
 
 class GradedClass(journeys.GradedClass):
-    """A class whose configuration a test changes, in a file or in a database."""
+    """A class, in a file or in a database, with what the grader keeps of it."""
 
     def list_kept_results(self) -> dict[str, int]:
         """Return what the grader keeps, and when it was written."""
@@ -72,10 +72,6 @@ class GradedClass(journeys.GradedClass):
     def export_grades(self) -> str:
         run_nbgrader(self.folder, "export")
         return (self.folder / "grades.csv").read_text("utf-8")
-
-    def configure(self, *lines: str) -> None:
-        with (self.folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
-            config.write("".join(f"{line}\n" for line in lines))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.e2e.commands import ROOT, run_nbgrader
 from tests.e2e.submissions import find_cell
-from tests.journeys.graded_class import GradedClass
+from tests.journeys.graded_class import GradedClass, read_table
 from tests.machine import needs_sandbox
 from vit_course.cli import app
 
@@ -78,9 +78,7 @@ def test_an_answer_keeps_its_text_gets_its_type_back_and_is_listed_for_a_person(
     cell, expected = (find_cell(graded_class.read_notebook(each), name) for each in (student, "ada"))
     assert (cell["cell_type"], cell["source"]) == (expected["cell_type"], expected["source"])
     assert sorted(cell for cell, (_, listed) in graded_class.read_grades(student).items() if listed) == LISTED[name]
-    table = graded_class.log.partition("the class in one table")[2]
-    row = next(line for line in table.splitlines() if line.strip().startswith(student))
-    assert "2 of 2  [cell-type-changed]" in row
+    assert "2 of 2 [cell-type-changed]" in read_table(graded_class.log)[student]
     assert "No response" not in graded_class.read_feedback(student)
 
 
@@ -103,10 +101,7 @@ def test_what_nobody_has_graded_is_no_zero_anywhere(graded_class: GradedClass) -
 
 
 def test_points_by_hand_end_that(graded_class: GradedClass) -> None:
-    with Gradebook(graded_class.address) as gradebook:
-        grade = gradebook.find_grade(QUESTION, LESSON, LESSON, "ada")
-        grade.manual_score, grade.needs_manual_grade = 0.0, False
-        gradebook.db.commit()
+    give_points(graded_class, "ada", 0.0)
     log = run_nbgrader(graded_class.folder, "generate_feedback", LESSON)
     assert re.findall("(.*): graded since its page was made", log) == ["[GenerateFeedbackApp | INFO] ada"]
     assert read_points_shown(graded_class, "ada") == [f"{LESSON}: 2 of 3 points", "2 of 2", "0 of 1"]

@@ -98,8 +98,7 @@ def submitted_class(tmp_path_factory: pytest.TempPathFactory) -> HandedIn:
     write_submissions(folder, LESSON, {STUDENT: right, "ben": {}})
     (folder / "submitted" / STUDENT / LESSON / "timestamp.txt").write_text("2030-02-01 08:00 UTC")
     run_nbgrader(folder, "db", "assignment", "add", LESSON, "--duedate=2030-01-31 23:59 UTC")
-    with (folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
-        config.write('c.LateSubmissionPlugin.penalty_method = "by_day"\n')
+    GradedClass(folder, LESSON).configure('c.LateSubmissionPlugin.penalty_method = "by_day"')
     whole = shutil.copytree(folder, folder.with_name("whole"))
     run_nbgrader(whole, "autograde", LESSON)
     shutil.copytree(whole / ".vit_course", folder / ".vit_course", dirs_exist_ok=True)  # so that most need no judge

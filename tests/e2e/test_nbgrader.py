@@ -133,15 +133,15 @@ def graded_class(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     hand_in_hostile_files(written["uma"].parent, folder)
     written["lea"].with_name("timestamp.txt").write_text(LATE)
     run_nbgrader(folder, "db", "assignment", "add", LESSON, f"--duedate={DUE}")
-    with (folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
-        config.write('c.LateSubmissionPlugin.penalty_method = "zero"\n')
+    graded = GradedClass(folder, LESSON)
+    graded.configure('c.LateSubmissionPlugin.penalty_method = "zero"')
     log = run_nbgrader_in_turn(folder, ["autograde", LESSON], ["generate_feedback", LESSON], ["export"])
     ungraded_lines = [line.partition("] ")[2] for line in log.splitlines() if "NOT GRADED" in line]
     assert [line.partition(":")[0] for line in ungraded_lines] == list(UNGRADABLE)
     assert "Traceback" not in log
     assert [line for line in log.splitlines() if "check-files" in line and "cleo" in line]
     assert "SAWarning" not in log, "a warning that the instructor can do nothing about"
-    return GradedClass(folder, LESSON)
+    return graded
 
 
 @pytest.mark.proof

@@ -221,8 +221,7 @@ def test_one_student_again_and_a_zero_where_the_class_wants_it(both_roads: BothR
         assert set(both_roads.read_auto_scores(student).values()) == {None}
         assert both_roads.read_reason(student).startswith("This notebook could not be graded: ")
     before = both_roads.read_auto_scores("renamed-file")
-    with (both_roads.folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
-        config.write('c.SaveGrades.ungraded = "zero"\n')
+    both_roads.configure('c.SaveGrades.ungraded = "zero"')
     log = run_nbgrader(both_roads.folder, "autograde", LESSON, f"--student={PAGES}", "--force")
     run_nbgrader(both_roads.folder, "generate_feedback", LESSON, f"--student={PAGES}")
     assert both_roads.read_auto_scores("renamed-file") == before

@@ -10,6 +10,7 @@ from nbgrader.api import Gradebook
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.e2e.commands import ROOT, run_nbgrader, run_vit_course
+from tests.journeys.graded_class import read_table
 from tests.machine import needs_sandbox
 from tests.outline import POINTS
 
@@ -24,11 +25,6 @@ def run_build(folder: Path, settings: str) -> str:
     """Return what `vit-course build` says in a class with these settings."""
     (folder / "class.toml").write_text(settings)
     return run_vit_course("build", cwd=folder).stdout
-
-
-def read_table(log: str) -> dict[str, str]:
-    lines = log.partition("the class in one table")[2].splitlines()
-    return {line.split()[0]: " ".join(line.split()[1:]) for line in lines if line.strip()}
 
 
 @pytest.fixture(scope="module")

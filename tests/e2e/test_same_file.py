@@ -14,7 +14,7 @@ from exercise_kit.nbgrader.demo_class import write_submissions
 from exercise_kit.nbgrader.grader_notes import ShowGraderNotes
 from tests.e2e.commands import ROOT, run_nbgrader
 from tests.e2e.submissions import read_mark
-from tests.journeys.graded_class import GradedClass
+from tests.journeys.graded_class import GradedClass, read_table
 from vit_course.cli import app
 
 pytestmark = pytest.mark.proof
@@ -70,12 +70,11 @@ def test_the_flag_is_in_the_log_the_table_formgrader_and_grades_csv(
 ) -> None:
     log = (class_folder / "log").read_text("utf-8")
     assert find_flagged_by_command(class_folder, monkeypatch) == {"ada", "ben"} == find_flagged_in_csv(class_folder)
-    table = log.partition("the class in one table\n")[2]
+    table = read_table(log)
     for student in MODELS:
         is_flagged = student in ("ada", "ben")
         assert (f"{student}: same-file" in log) == is_flagged
-        (row,) = [line for line in table.splitlines() if line.strip().startswith(f"{student}  ")]
-        assert ("[same-file]" in row) == is_flagged
+        assert ("[same-file]" in table[student]) == is_flagged
         assert ("<code>same-file</code>" in read_formgrader_page(class_folder, student)) == is_flagged
 
 

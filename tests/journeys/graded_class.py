@@ -60,3 +60,14 @@ class GradedClass:
         """Student → the row of the lesson in the file that `nbgrader export` has written."""
         with (self.folder / "grades.csv").open(encoding="utf-8", newline="") as file:
             return {row["student_id"]: row for row in csv.DictReader(file) if row["assignment"] == self.lesson}
+
+    def configure(self, *lines: str) -> None:
+        """Add lines to the class's configuration."""
+        with (self.folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
+            config.write("".join(f"{line}\n" for line in lines))
+
+
+def read_table(log: str) -> dict[str, str]:
+    """Student → their row of the table at the end of nbgrader's log, in which they have no space."""
+    lines = log.partition("the class in one table")[2].splitlines()
+    return {line.split()[0]: " ".join(line.split()[1:]) for line in lines if line.strip()}
