@@ -231,12 +231,10 @@ def test_late_work_costs_what_the_class_says(graded_class):
 
 def test_what_is_no_notebook_waits_for_the_instructor(graded_class):
     for student, reason in UNGRADABLE.items():
+        page = graded_class.read_feedback(student)
         assert set(graded_class.read_auto_scores(student).values()) == {None}
-        assert (
-            f"This notebook could not be graded: it {'has' if student == 'joe' else 'is'}"
-            in graded_class.read_feedback(student)
-        )
-        assert reason in graded_class.read_feedback(student)
+        assert "This notebook could not be graded: it " in page
+        assert reason in page
 
 
 @pytest.mark.parametrize("student", STUDENTS)
