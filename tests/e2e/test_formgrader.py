@@ -12,7 +12,7 @@ from nbgrader.api import Gradebook
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.e2e.browser import needs_chromium, open_browser, open_page, serve_jupyter_lab, take_screenshot
-from tests.e2e.commands import ROOT, run_nbgrader, run_vit_course
+from tests.e2e.commands import ROOT, run_nbgrader
 from tests.outline import OUTLINE
 from vit_course.demo import STRIPS
 
@@ -30,8 +30,6 @@ def class_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     written = write_submissions(made, LESSON, {"cleo": answers})
     handed_in = written["cleo"].read_text("utf-8")
     written["cleo"].write_text(handed_in.replace('check(\\"unpatchify\\"', 'chek(\\"unpatchify\\"'), "utf-8")
-    (made / "roster.csv").write_text("id;first;last;email\ncleo;Cléo;Patra;cleo@example.org\n", encoding="utf-8")
-    run_vit_course("roster", "roster.csv", cwd=made)
     return made
 
 
@@ -194,11 +192,3 @@ def test_the_server_refuses_them_too(
     )
     assert answer == status
     assert read_question_points(class_folder) == ((0.5, None) if status == 200 else before)
-
-
-def test_students_have_names(page: playwright.Page) -> None:
-    for place in ("manage_students", f"manage_submissions/{LESSON}"):
-        page.goto(f"/formgrader/{place}")
-        page.get_by_text("Patra, Cléo").first.wait_for()
-        take_screenshot(page, f"formgrader-{place.partition('/')[0]}")
-    assert "None, None" not in page.locator("body").inner_text()
