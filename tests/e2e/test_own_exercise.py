@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from nbgrader.api import Gradebook
 
 from tests.e2e.commands import ROOT, make_environment
 from tests.e2e.guides import Block
+from tests.journeys.graded_class import GradedClass
 
 pytestmark = pytest.mark.proof
 
@@ -85,10 +85,10 @@ def test_grading_names_the_mistake_and_the_report_tells_of_it(followed_guide) ->
     assert re.search(rf"ada\s+{LESSON}\s+4 of 4", graded)
     assert re.search(rf"bob\s+{LESSON}\s+1 of 4\s+count_tokens: square image", graded)
     assert "square image" in (shell.folder / "report.html").read_text()
-    assert "square image" in (shell.folder / "feedback" / "bob" / LESSON / f"{LESSON}.html").read_text()
-    with Gradebook(f"sqlite:///{shell.folder}/gradebook.db") as gradebook:
-        scores = {each.student_id: each.score for each in gradebook.assignment_submissions(LESSON)}
-    assert scores == {"ada": 4, "bob": 1}
+    by_nbgrader = GradedClass(shell.folder, LESSON)
+    assert "square image" in by_nbgrader.read_feedback("bob")
+    scores = [list(by_nbgrader.read_auto_scores(student).values()) for student in ("ada", "bob")]
+    assert scores == [[4], [1]]
 
 
 def test_students_get_the_public_part_and_no_answer(followed_guide, tmp_path: Path) -> None:
@@ -201,10 +201,8 @@ def test_nbgrader_lets_a_broken_exercise_wait_for_a_person(breakable_class: Shel
     file.write_text(whole.replace("probe.sizes(", by) if by == "nowhere(" else f"{whole}{by}")
     said = breakable_class.run(f"nbgrader autograde {LESSON} --force", shows_code=True)
     assert re.search(r"exercises/count_tokens.py.*\d+", said)
-    with Gradebook(f"sqlite:///{breakable_class.folder}/gradebook.db") as gradebook:
-        notebooks = [each for one in gradebook.assignment_submissions(LESSON) for each in one.notebooks]
-        grades = [(each.auto_score, each.needs_manual_grade) for notebook in notebooks for each in notebook.grades]
-    assert grades == [(None, True), (None, True)]
+    graded = GradedClass(breakable_class.folder, LESSON)
+    assert [list(graded.read_grades(student).values()) for student in ("ada", "bob")] == [[(None, True)]] * 2
     waits = re.search(r"0 graded, 0 not graded, 0 missing, 2 wait for (exercises/count_tokens.py:\d+)\n", said)
     assert waits, said
     assert re.search(r"ada\s+– of 4", said)
@@ -212,8 +210,7 @@ def test_nbgrader_lets_a_broken_exercise_wait_for_a_person(breakable_class: Shel
     ((_, text, _),) = _BLOCK.findall(IN_TROUBLE)
     assert find_unseen(re.sub(r"exercises/\S+", waits[1], text), again) == []
     breakable_class.run(f"nbgrader generate_feedback {LESSON} --force")
-    page = (breakable_class.folder / "feedback" / "ada" / LESSON / f"{LESSON}.html").read_text("utf-8")
-    assert "count_tokens: not graded yet, – of 4 points" in page
+    assert "count_tokens: not graded yet, – of 4 points" in graded.read_feedback("ada")
     file.write_text(whole)
     assert re.search(r"bob\s+1 of 4", breakable_class.run(f"nbgrader autograde {LESSON}")), "without --force"
 

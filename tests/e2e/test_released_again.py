@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from nbgrader.api import Gradebook
 
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.e2e.commands import ROOT, run_nbgrader, run_vit_course
-from tests.journeys.graded_class import read_table
+from tests.journeys.graded_class import GradedClass, read_table
 from tests.machine import needs_sandbox
 from tests.outline import POINTS
 
@@ -53,9 +52,9 @@ def test_points_changed_after_release_count_and_flag_nobody(class_folder: Path) 
     assert "[test-cell-edited]" in table["eve"], (
         "a check that was changed is compared with the release that it came from"
     )
-    with Gradebook(f"sqlite:///{class_folder}/gradebook.db") as gradebook:
-        question = gradebook.find_grade(QUESTION, LESSON, LESSON, "ben")
-        assert (question.auto_score, question.max_score) == (0.0, 2.0), "left as it was released, of that release"
+    graded = GradedClass(class_folder, LESSON)
+    question = graded.read_auto_scores("ben")[QUESTION], graded.read_max_scores()[QUESTION]
+    assert question == (0.0, 2.0), "left as it was released, of that release"
 
 
 def test_a_cell_that_goes_is_refused_and_nothing_is_removed(class_folder: Path) -> None:
