@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.journeys import nbgrader_commands
 from tests.waiting import GIVE_UP
 
 ROOT = Path(__file__).parents[2]
+_IN_TURN = ROOT / "tests" / "journeys" / "nbgrader_commands.py"
 
 
 def make_environment(**more: str) -> dict[str, str]:
@@ -50,7 +50,7 @@ def run_nbgrader(folder: Path, *command: str, status: int = 0) -> str:
 
 def run_nbgrader_in_turn(folder: Path, *commands: list[str]) -> str:
     """Run several one after the other in one process, which imports torch once, and give what all have said."""
-    return _run_and_give_log(folder, [sys.executable, nbgrader_commands.__file__, json.dumps(commands)], 0)
+    return _run_and_give_log(folder, [sys.executable, str(_IN_TURN), json.dumps(commands)], 0)
 
 
 def _run_and_give_log(folder: Path, words: list[str], status: int) -> str:
