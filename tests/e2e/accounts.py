@@ -88,15 +88,8 @@ def open_accounts(roles: Sequence[str]) -> Iterator[Accounts]:
             (base / folder).mkdir(parents=True)
         made = Accounts(base, names)
         for role, name in names.items():
-            command = [
-                "useradd",
-                "--create-home",
-                "--home-dir",
-                str(made.find_home(role)),
-                "--shell",
-                "/bin/bash",
-                name,
-            ]
+            home = str(made.find_home(role))
+            command = ["useradd", "--create-home", "--home-dir", home, "--shell", "/bin/bash", name]
             subprocess.run(command, check=True, capture_output=True)
             made.find_home(role).chmod(0o700)
         _install_commands(made)

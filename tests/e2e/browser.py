@@ -49,19 +49,33 @@ def open_browser() -> Iterator[Any]:
         yield browser
 
 
+def open_page(browser: Any, **options: Any) -> Any:
+    """A page that waits as long as our tests do."""
+    page = browser.new_page(**options)
+    page.set_default_timeout(1000 * GIVE_UP)
+    return page
+
+
+def take_screenshot(page: Any, name: str, at: Any = None, **options: Any) -> None:
+    """A picture of a page, at a place on it, where pictures are asked for."""
+    if SCREENSHOTS:
+        if at:
+            at.first.scroll_into_view_if_needed()
+        page.wait_for_timeout(1500)  # until what moves has come to rest
+        page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png", **options)
+
+
 def find_cut_on_phones(*pages: Path) -> list[str]:
     """Return what is wider than its place on files' pages, on narrow screens, with everything unfolded."""
     found: list[str] = []
     with open_browser() as browser:
-        opened = browser.new_page()
-        opened.set_default_timeout(1000 * GIVE_UP)
+        opened = open_page(browser)
         for width in PHONES:
             opened.set_viewport_size({"width": width, "height": 900})
             for page in pages:
                 opened.goto(page.as_uri())
                 found += [f"{page.name} at {width} pixels, {each}" for each in opened.evaluate(_TOO_WIDE)]
-                if SCREENSHOTS:
-                    opened.screenshot(path=Path(SCREENSHOTS) / f"{page.stem}-{width}.png", full_page=True)
+                take_screenshot(opened, f"{page.stem}-{width}", full_page=True)
     return found
 
 

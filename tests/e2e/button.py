@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from tests.e2e.commands import ROOT, make_environment
 
 _CLICKS = """
 import json, sys
@@ -39,10 +40,9 @@ def click_button(
         target: a file for the answers.
         settings: of nbgrader's ``CourseDirectory``, other than the class has them.
     """
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     what = json.dumps([button, lesson, students, settings, str(target)])
     command = [sys.executable, "-c", _CLICKS, what]
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = make_environment(PYTHONPATH=str(ROOT))
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     answers: dict[str, dict[str, Any]] = json.loads(target.read_bytes())

@@ -205,16 +205,19 @@ def add_raising_cells(notebook: Notebook) -> None:
     notebook["cells"].append(make_code_cell("raise SystemExit"))
 
 
-def forge_marks(notebook: Notebook) -> None:
-    for cell in notebook["cells"]:
-        if read_mark(cell):
-            cell["metadata"]["nbgrader"] |= {"schema_version": 99, "points": 1000, "locked": False}
+def _make_mark_change(**changes: Any) -> Callable[[Notebook], None]:
+    """The same change in the mark of every cell."""
+
+    def change_marks(notebook: Notebook) -> None:
+        for cell in notebook["cells"]:
+            if read_mark(cell):
+                cell["metadata"]["nbgrader"] |= changes
+
+    return change_marks
 
 
-def set_older_schema(notebook: Notebook) -> None:
-    for cell in notebook["cells"]:
-        if read_mark(cell):
-            cell["metadata"]["nbgrader"]["schema_version"] = 1
+forge_marks = _make_mark_change(schema_version=99, points=1000, locked=False)
+set_older_schema = _make_mark_change(schema_version=1)
 
 
 def change_checksum(notebook: Notebook) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 import stat
@@ -14,6 +13,7 @@ import pytest
 
 from tests.e2e.accounts import ROOT, Accounts, needs_root, open_accounts
 from tests.e2e.guides import Block, read_blocks
+from tests.journeys.graded_class import GradedClass
 from tests.machine import needs_sandbox
 
 pytestmark = [needs_root, needs_sandbox, pytest.mark.proof]
@@ -74,8 +74,8 @@ def hub() -> Iterator[HubClass]:
 
 def test_everybody_has_their_points(hub: HubClass) -> None:
     hub.accounts.run("teacher", "cd class; nbgrader export")
-    with (hub.folder / "grades.csv").open(encoding="utf-8") as file:
-        rows = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
+    exported = GradedClass(hub.folder, LESSON).read_exported()
+    rows = {student: float(row["score"]) for student, row in exported.items()}
     ada, ben = (hub.accounts.names[role] for role in ("ada", "ben"))
     assert rows.keys() == {ada, ben, "cleo"}
     assert rows[ada] > rows[ben] == rows["cleo"] == 0

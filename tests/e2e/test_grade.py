@@ -14,32 +14,37 @@ import pytest
 
 from exercise_kit.nbgrader.class_folder import new_class
 from tests.e2e.attacks.folders import add_own_class
+from tests.e2e.commands import ROOT, make_command
 from tests.outline import POINTS
 from tests.waiting import GIVE_UP, wait_until
 
-ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
 STUDENTS = 8
 ALL_POINTS = sum(POINTS[LESSON].values())
 
 
-@pytest.fixture
-def class_dir(tmp_path):
-    """A class in which everybody has another right notebook, but one who handed in something else."""
-    folder = new_class(tmp_path / "a class", ROOT).path
-    notebook = json.loads((ROOT / "solutions" / f"{LESSON}.ipynb").read_bytes())
-    for number in range(STUDENTS):
+def make_class(path, students, wrong=None):
+    """A class in which everybody has another notebook: right, but for the wrong one and the last, which is none."""
+    folder = new_class(path, ROOT).path
+    text = (ROOT / "solutions" / f"{LESSON}.ipynb").read_text("utf-8")
+    mistaken = text.replace("permute(0, 2, 4, 1, 3, 5)", "permute(0, 4, 2, 1, 3, 5)")
+    for number in range(students):
+        notebook = json.loads(mistaken if number == wrong else text)
+        notebook["metadata"]["student"] = number
         target = folder / "submitted" / f"student {number}" / LESSON / f"{LESSON}.ipynb"
         target.parent.mkdir(parents=True)
-        notebook["metadata"]["student"] = number
         target.write_text(json.dumps(notebook), encoding="utf-8")
     target.write_text("<html>", encoding="utf-8")
     return folder
 
 
+@pytest.fixture
+def class_dir(tmp_path):
+    return make_class(tmp_path / "a class", STUDENTS)
+
+
 def make_grade_command(folder, *options):
-    grade = [sys.executable, "-m", "vit_course", "grade", str(folder / "submitted"), "--class", str(folder)]
-    return [*grade, "--jobs", "2", *options]
+    return make_command("grade", folder / "submitted", "--class", folder, "--jobs", 2, *options)
 
 
 def read_results(path):
@@ -78,7 +83,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(class_dir, tmp_path):
     assert 2 <= len(before) < STUDENTS - 1
     target = tmp_path / "results.json"
     done = subprocess.run(
-        make_grade_command(class_dir, "--resume", "--json", str(target)), capture_output=True, text=True, check=False
+        make_grade_command(class_dir, "--resume", "--json", target), capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     assert f"{len(before)} of {STUDENTS} results were taken over" in done.stderr
@@ -111,8 +116,8 @@ def test_a_class_folder_that_was_handed_in_chooses_no_checks(class_dir, tmp_path
     ]
     target = tmp_path / "results.json"
     environment = os.environ | {"XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    for here, options in ((in_tree, ()), (tmp_path, ("--class", str(class_dir))), (tmp_path, ())):
-        order = [sys.executable, "-m", "vit_course", "grade", *map(str, entries), "--json", str(target), *options]
+    for here, options in ((in_tree, ()), (tmp_path, ("--class", class_dir)), (tmp_path, ())):
+        order = make_command("grade", *entries, "--json", target, *options)
         done = subprocess.run(order, cwd=here, env=environment, capture_output=True, text=True, check=False)
         found = {Path(entry["path"]).relative_to(tmp_path).parts[-4:]: entry for entry in read_results(target)}
         assert len(found) == 3, done.stderr
@@ -154,7 +159,7 @@ def test_two_graders_at_once_and_a_stop_by_hand_do_no_harm(class_dir, tmp_path):
     targets = [tmp_path / "a.json", tmp_path / "b.json"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
     stopped = subprocess.Popen(make_grade_command(class_dir), **quiet)
-    both = [subprocess.Popen(make_grade_command(class_dir, "--json", str(target)), **quiet) for target in targets]
+    both = [subprocess.Popen(make_grade_command(class_dir, "--json", target), **quiet) for target in targets]
     wait_until(lambda: list_kept_results(class_dir))
     os.killpg(stopped.pid, signal.SIGINT)
     assert stopped.wait(GIVE_UP) == 130

@@ -16,7 +16,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -30,10 +29,11 @@ from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.e2e.browser import serve_jupyter_lab
 from tests.e2e.button import click_button
+from tests.e2e.commands import ROOT, run_nbgrader, start_nbgrader
 from tests.e2e.guides import Block, read_blocks
 from tests.e2e.postgres import ACCOUNT, BINARIES, Server, needs_postgres
-from tests.e2e.test_nbgrader import LESSON, ROOT, run_nbgrader
-from tests.e2e.test_nbgrader_agrees import shorten_lesson
+from tests.e2e.test_nbgrader_agrees import LESSON, shorten_lesson
+from tests.journeys import graded_class as journeys
 from tests.waiting import GIVE_UP
 from vit_course.cli import app
 from vit_course.demo import STRIPS
@@ -61,25 +61,8 @@ def after(**_):
 """
 
 
-@dataclass(frozen=True)
-class GradedClass:
-    """A class, and the address of its gradebook."""
-
-    folder: Path
-    address: str
-
-    def read_rows(self) -> list[tuple[object, ...]]:
-        """All that the gradebook tells of points and comments."""
-        found: list[tuple[object, ...]] = []
-        with Gradebook(self.address) as gradebook:
-            for submission in gradebook.assignment_submissions(LESSON):
-                for notebook in submission.notebooks:
-                    for grade in notebook.grades:
-                        points = (grade.auto_score, grade.manual_score, grade.max_score, grade.needs_manual_grade)
-                        found.append((submission.student_id, grade.name, *points))
-                    for comment in notebook.comments:
-                        found.append((submission.student_id, comment.name, comment.auto_comment))
-        return sorted(found, key=repr)
+class GradedClass(journeys.GradedClass):
+    """A class, in a file or in a database, with what the grader keeps of it."""
 
     def list_kept_results(self) -> dict[str, int]:
         """Return what the grader keeps, and when it was written."""
@@ -89,10 +72,6 @@ class GradedClass:
     def export_grades(self) -> str:
         run_nbgrader(self.folder, "export")
         return (self.folder / "grades.csv").read_text("utf-8")
-
-    def configure(self, *lines: str) -> None:
-        with (self.folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
-            config.write("".join(f"{line}\n" for line in lines))
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +102,7 @@ def released_class(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def graded_class(released_class: Path) -> GradedClass:
     """The same, graded into its file by nbgrader's command."""
     run_nbgrader(released_class, "autograde", LESSON)
-    return GradedClass(released_class, f"sqlite:///{released_class}/gradebook.db")
+    return GradedClass(released_class, LESSON)
 
 
 @pytest.fixture
@@ -135,8 +114,7 @@ def ungraded_class(graded_class: GradedClass, tmp_path: Path) -> GradedClass:
 @pytest.fixture
 def copied_class(graded_class: GradedClass, tmp_path: Path) -> GradedClass:
     """The graded class, for people who grade by hand."""
-    folder = shutil.copytree(graded_class.folder, tmp_path / "class")
-    return GradedClass(folder, f"sqlite:///{folder}/gradebook.db")
+    return GradedClass(shutil.copytree(graded_class.folder, tmp_path / "class"), LESSON)
 
 
 @pytest.fixture
@@ -156,7 +134,7 @@ def copy_few_ungraded(graded: GradedClass, folder: Path) -> GradedClass:
 def copy_ungraded(graded: GradedClass, folder: Path) -> GradedClass:
     shutil.copytree(graded.folder, folder, ignore=shutil.ignore_patterns("autograded", "feedback", "grades.csv"))
     shutil.copyfile(graded.folder.parent / "backup.db", folder / "gradebook.db")
-    return GradedClass(folder, f"sqlite:///{folder}/gradebook.db")
+    return GradedClass(folder, LESSON)
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +153,7 @@ def move_to_database(ungraded: GradedClass, server: Server, name: str) -> Graded
     (ungraded.folder / "gradebook.db").unlink()
     ungraded.configure(f'c.CourseDirectory.db_url = "{address}"')
     run_nbgrader(ungraded.folder, "generate_assignment", LESSON, "--force")
-    return GradedClass(ungraded.folder, address)
+    return GradedClass(ungraded.folder, LESSON, database=address)
 
 
 @needs_postgres
@@ -238,17 +216,13 @@ def assert_usable(course: GradedClass, settings: Path, break_it: Callable[[], Ca
     with serve_jupyter_lab(course.folder, settings) as address:
         pages = Formgrader(address)
         which = f"/api/grade/{find_grade_id(course)}"
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        command = ["nbgrader", "autograde", LESSON, "--force"]
-        log = (course.folder / "log").open("w+")
-        answers = []
-        with subprocess.Popen(command, cwd=course.folder, env={**os.environ, "PATH": path}, stderr=log) as run:
+        log, answers = course.folder / "log", list[tuple[int, str]]()
+        with start_nbgrader(course.folder, log, "autograde", LESSON, "--force") as run:
             while run.poll() is None:
                 answers.append(pages.request(f"/api/submissions/{LESSON}"))
                 answers.append(pages.request(which, manual_score=round(1 + 0.01 * (len(answers) % 100), 2)))
                 time.sleep(0.05)
-        log.seek(0)
-        said = log.read()
+        said = log.read_text("utf-8")
         assert run.returncode == 0, said
         assert f"{STUDENTS - 1} graded, 1 not graded" in said
         assert {status for status, _ in answers} == {200}, [each for each in answers if each[0] != 200][:1]
@@ -330,9 +304,14 @@ def test_several_graders_have_what_the_page_says(copied_class: GradedClass, tmp_
         assert read_fields(other, "manual_score", "extra_credit") == [2.0, None]
 
 
-def autograde_with_fault(course: GradedClass, fault: str, mend: Callable[[], object] = lambda: None) -> str:
-    """Return what `nbgrader autograde` says when a fault comes after its second student; it is mended afterward."""
-    config = course.folder / "nbgrader_config.py"
+def survive_fault(
+    course: GradedClass, graded: GradedClass, fault: str, mend: Callable[[], object] = lambda: None
+) -> str:
+    """Return what `nbgrader autograde` says when a fault comes after its second student.
+
+    When it is mended, the same command makes the same gradebook as without a fault, and nothing is graded twice.
+    """
+    kept, config = course.list_kept_results(), course.folder / "nbgrader_config.py"
     before = config.read_text("utf-8")
     (course.folder / "fault.py").write_text(FAULT.format(fault=fault))
     course.configure('c.Autograde.post_convert_hook = "fault.after"')
@@ -344,18 +323,11 @@ def autograde_with_fault(course: GradedClass, fault: str, mend: Callable[[], obj
     errors = [line for line in log.splitlines() if "| ERROR]" in line and "NOT GRADED" not in line]
     assert len(errors) == 1, log
     assert errors[0].endswith("what was graded is kept, and the same command goes on from there")
-    return errors[0].partition("] ")[2]
-
-
-def assert_nothing_lost(course: GradedClass, graded: GradedClass, kept: dict[str, int]) -> None:
-    """The same command once more: the same gradebook as without a fault, and nothing was graded twice."""
     run_nbgrader(course.folder, "autograde", LESSON)
     assert course.read_rows() == [row for row in graded.read_rows() if row[0] in FEW]
     assert course.list_kept_results() == kept
-    pages = {
-        path.name for path in (course.folder / "autograded").glob("*") if (path / LESSON / f"{LESSON}.ipynb").is_file()
-    }
-    assert len(pages) == len(FEW)
+    assert len(list((course.folder / "autograded").glob(f"*/{LESSON}/{LESSON}.ipynb"))) == len(FEW)
+    return errors[0].partition("] ")[2]
 
 
 @pytest.mark.parametrize(
@@ -371,27 +343,26 @@ def test_nothing_is_lost_with_a_file_that_vanishes_in_mid_run(
     small_ungraded_class: GradedClass, graded_class: GradedClass, fault: str, words: str
 ) -> None:
     """Whose backup is from before, or does not exist: those who were graded since then are written into it too."""
-    kept = small_ungraded_class.list_kept_results()
-    said = autograde_with_fault(small_ungraded_class, fault)
+
+    def mend() -> None:
+        if "damaged" in words:
+            log = run_nbgrader(small_ungraded_class.folder, "generate_assignment", LESSON, "--force", status=1)
+            assert words in log
+            assert "Traceback" not in log
+        if "remove" in fault:
+            run_nbgrader(small_ungraded_class.folder, "generate_assignment", LESSON, "--force")
+        else:
+            shutil.copyfile(graded_class.folder.parent / "backup.db", small_ungraded_class.folder / "gradebook.db")
+
+    said = survive_fault(small_ungraded_class, graded_class, fault, mend)
     assert said.startswith(f"the gradebook {small_ungraded_class.folder}/gradebook.db {words}")
-    if "damaged" in words:
-        log = run_nbgrader(small_ungraded_class.folder, "generate_assignment", LESSON, "--force", status=1)
-        assert words in log
-        assert "Traceback" not in log
-    if "remove" in fault:
-        run_nbgrader(small_ungraded_class.folder, "generate_assignment", LESSON, "--force")
-    else:
-        shutil.copyfile(graded_class.folder.parent / "backup.db", small_ungraded_class.folder / "gradebook.db")
-    assert_nothing_lost(small_ungraded_class, graded_class, kept)
 
 
 def test_a_file_locked_for_longer_than_we_wait(small_ungraded_class: GradedClass, graded_class: GradedClass) -> None:
-    kept = small_ungraded_class.list_kept_results()
     small_ungraded_class.configure(f'c.CourseDirectory.db_url = "{small_ungraded_class.address}?timeout={PATIENCE}"')
     lock = "held = sqlite3.connect('gradebook.db', isolation_level=None); held.execute('BEGIN IMMEDIATE')"
-    said = autograde_with_fault(small_ungraded_class, lock)
+    said = survive_fault(small_ungraded_class, graded_class, lock)
     assert said.startswith(f"the gradebook {small_ungraded_class.folder}/gradebook.db is locked: another program")
-    assert_nothing_lost(small_ungraded_class, graded_class, kept)
 
 
 def downgrade_gradebook(address: str) -> None:
@@ -469,11 +440,6 @@ def test_a_click_that_cannot_be_done_is_a_sentence_and_no_traceback(
         expect_message(
             small_ungraded_class, button, LESSON, f"the gradebook {file} is gone, or an empty one is in its place"
         )
-    file.write_bytes(os.urandom(50_000))
-    for button in ("autograde", "generate_feedback"):
-        expect_message(
-            small_ungraded_class, button, LESSON, f"the gradebook {file} is damaged (file is not a database)"
-        )
     kept.rename(file)
     (small_ungraded_class.folder / "broken.py").write_text(BROKEN)
     small_ungraded_class.configure('c.Autograde.autograde_preprocessors = ["broken.Broken"]')
@@ -506,12 +472,10 @@ FILL = """
 def test_nothing_is_lost_on_a_disk_that_fills_in_mid_run(
     class_on_small_disk: GradedClass, graded_class: GradedClass
 ) -> None:
-    kept = class_on_small_disk.list_kept_results()
-    said = autograde_with_fault(class_on_small_disk, FILL.strip())
+    filling = class_on_small_disk.folder / "filling"
+    said = survive_fault(class_on_small_disk, graded_class, FILL.strip(), filling.unlink)
     assert str(class_on_small_disk.folder) in said
     assert "its disk is full: free some space" in said or "No space left on device; see to the disk" in said
-    (class_on_small_disk.folder / "filling").unlink()
-    assert_nothing_lost(class_on_small_disk, graded_class, kept)
 
 
 def fill_disk(folder: Path) -> Path:
@@ -553,13 +517,12 @@ def test_a_full_disk_when_feedback_is_made(class_on_small_disk: GradedClass) -> 
 def test_nothing_is_lost_on_a_disk_that_turns_read_only_in_mid_run(
     class_on_small_disk: GradedClass, graded_class: GradedClass
 ) -> None:
-    kept, disk = class_on_small_disk.list_kept_results(), class_on_small_disk.folder.parent
+    disk = class_on_small_disk.folder.parent
     writable = ["mount", "-o", "remount,rw", str(disk)]
     fault = f"subprocess.run(['mount', '-o', 'remount,ro', {str(disk)!r}], check=True)"
-    said = autograde_with_fault(class_on_small_disk, fault, lambda: subprocess.run(writable, check=True))
+    said = survive_fault(class_on_small_disk, graded_class, fault, lambda: subprocess.run(writable, check=True))
     assert str(class_on_small_disk.folder) in said
     assert "cannot be written to (" in said or "Read-only file system; see to the disk" in said
-    assert_nothing_lost(class_on_small_disk, graded_class, kept)
 
 
 @needs_postgres
@@ -567,14 +530,12 @@ def test_nothing_is_lost_when_the_database_server_is_killed_in_mid_run(
     small_ungraded_class: GradedClass, graded_class: GradedClass, database_server: Server
 ) -> None:
     course = move_to_database(small_ungraded_class, database_server, "killed")
-    kept = course.list_kept_results()
-    said = autograde_with_fault(course, f"subprocess.run({database_server.stop_command}, check=True, cwd='/')")
+    fault = f"subprocess.run({database_server.stop_command}, check=True, cwd='/')"
+    said = survive_fault(course, graded_class, fault, database_server.start)
     assert (
         f"the gradebook postgresql+psycopg://postgres@/killed?host={database_server.folder} does not answer (" in said
     )
     assert "start its server, or mend its address in nbgrader_config.py" in said
-    database_server.start()
-    assert_nothing_lost(course, graded_class, kept)
 
 
 @needs_postgres
@@ -582,12 +543,10 @@ def test_a_server_s_table_locked_for_longer_than_we_wait(
     small_ungraded_class: GradedClass, graded_class: GradedClass, database_server: Server
 ) -> None:
     course = move_to_database(small_ungraded_class, database_server, "locked")
-    kept = course.list_kept_results()
     course.configure(f'c.CourseDirectory.db_url = "{course.address}&options=-c%20lock_timeout%3D{PATIENCE}s"')
     lock = f"import psycopg; held = psycopg.connect('host={database_server.folder} user=postgres dbname=locked')"
-    said = autograde_with_fault(course, f"{lock}; held.execute('LOCK TABLE grade IN EXCLUSIVE MODE')")
+    said = survive_fault(course, graded_class, f"{lock}; held.execute('LOCK TABLE grade IN EXCLUSIVE MODE')")
     assert "is locked: another program" in said
-    assert_nothing_lost(course, graded_class, kept)
 
 
 def run_block(block: Block, server: Server, folder: Path) -> None:
@@ -619,8 +578,9 @@ def test_the_page_s_commands_move_a_class_and_bring_a_backup_back(
         if block.is_run:
             run_block(block, database_server, copied_class.folder)
     copied_class.configure(setting)
-    moved = GradedClass(copied_class.folder, "postgresql+psycopg:///vit_class")
-    assert GradedClass(copied_class.folder, f"sqlite:///{copied_class.folder}/gradebook-backup.db").read_rows() == rows
+    moved = GradedClass(copied_class.folder, LESSON, database="postgresql+psycopg:///vit_class")
+    backup = GradedClass(copied_class.folder, LESSON, database=f"sqlite:///{copied_class.folder}/gradebook-backup.db")
+    assert backup.read_rows() == rows
     (copied_class.folder / "gradebook.db").unlink()
     assert moved.read_rows() == rows
     assert moved.export_grades() == grades

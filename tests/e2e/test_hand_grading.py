@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,9 @@ from typer.testing import CliRunner
 
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
-from tests.e2e.test_nbgrader import ROOT, run_nbgrader
+from tests.e2e.commands import ROOT, run_nbgrader
+from tests.e2e.submissions import find_cell
+from tests.journeys.graded_class import GradedClass, read_table
 from tests.machine import needs_sandbox
 from vit_course.cli import app
 
@@ -34,39 +34,21 @@ RETYPED = {
 LISTED = {QUESTION: [QUESTION], "normalize_images": [CHECK, QUESTION]}
 
 
-@dataclass(frozen=True)
-class Graded:
-    """A class after `nbgrader autograde`, which nobody has graded by hand."""
+def read_points_shown(graded: GradedClass, student: str) -> list[str]:
+    """In the head of a page: of the lesson, then of each cell."""
+    head = graded.read_feedback(student).partition('<section aria-label="Points"')[2].partition("</section>")[0]
+    return re.findall(r">([^<]* of [^<]*)<", head)
 
-    folder: Path
-    log: str
 
-    def read_grades(self, student: str) -> dict[str, tuple[float | None, bool]]:
-        with Gradebook(f"sqlite:///{self.folder}/gradebook.db") as gradebook:
-            grades = gradebook.find_submission_notebook(LESSON, LESSON, student).grades
-            return {grade.name: (grade.auto_score, grade.needs_manual_grade) for grade in grades}
-
-    def read_autograded_cell(self, student: str, name: str) -> dict[str, object]:
-        page = self.folder / "autograded" / student / LESSON / f"{LESSON}.ipynb"
-        cells = json.loads(page.read_bytes())["cells"]
-        return next(cell for cell in cells if cell["metadata"].get("nbgrader", {}).get("grade_id") == name)
-
-    def read_points_shown(self, student: str) -> list[str]:
-        """In the head of a page: of the lesson, then of each cell."""
-        page = (self.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
-        head = page.partition('<section aria-label="Points"')[2].partition("</section>")[0]
-        return re.findall(r">([^<]* of [^<]*)<", head)
-
-    def export_grades(self) -> dict[str, dict[str, str]]:
-        run_nbgrader(self.folder, "export")
-        with (self.folder / "grades.csv").open(encoding="utf-8", newline="") as file:
-            return {row["student_id"]: row for row in csv.DictReader(file)}
+def export_grades(graded: GradedClass) -> dict[str, dict[str, str]]:
+    run_nbgrader(graded.folder, "export")
+    return graded.read_exported()
 
 
 def change_cell_type(path: Path, name: str, kind: str) -> None:
     """One key press: y, m or r."""
     notebook = json.loads(path.read_bytes())
-    cell = next(cell for cell in notebook["cells"] if cell["metadata"].get("nbgrader", {}).get("grade_id") == name)
+    cell = find_cell(notebook, name)
     cell["cell_type"] = kind
     for key in ("outputs", "execution_count"):
         cell.pop(key, None)
@@ -76,7 +58,7 @@ def change_cell_type(path: Path, name: str, kind: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def graded_class(tmp_path_factory: pytest.TempPathFactory) -> Graded:
+def graded_class(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     folder = new_class(tmp_path_factory.mktemp("hand") / "class", ROOT).path
     run_nbgrader(folder, "generate_assignment", LESSON)
     answers = read_model_answers(folder, LESSON) | {QUESTION: ANSWER}
@@ -85,55 +67,48 @@ def graded_class(tmp_path_factory: pytest.TempPathFactory) -> Graded:
         change_cell_type(written[student], name, kind)
     log = run_nbgrader(folder, "autograde", LESSON)
     log += run_nbgrader(folder, "generate_feedback", LESSON)
-    return Graded(folder, log)
+    return GradedClass(folder, LESSON, log)
 
 
 @pytest.mark.parametrize("student", RETYPED)
 def test_an_answer_keeps_its_text_gets_its_type_back_and_is_listed_for_a_person(
-    graded_class: Graded, student: str
+    graded_class: GradedClass, student: str
 ) -> None:
     name, _ = RETYPED[student]
-    cell, expected = graded_class.read_autograded_cell(student, name), graded_class.read_autograded_cell("ada", name)
-    assert cell["cell_type"] == expected["cell_type"]
-    assert "".join(cell["source"]) == "".join(expected["source"])
+    cell, expected = (find_cell(graded_class.read_notebook(each), name) for each in (student, "ada"))
+    assert (cell["cell_type"], cell["source"]) == (expected["cell_type"], expected["source"])
     assert sorted(cell for cell, (_, listed) in graded_class.read_grades(student).items() if listed) == LISTED[name]
-    table = graded_class.log.partition("the class in one table")[2]
-    row = next(line for line in table.splitlines() if line.strip().startswith(student))
-    assert "2 of 2  [cell-type-changed]" in row
-    page = (graded_class.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
-    assert "No response" not in page
+    assert "2 of 2 [cell-type-changed]" in read_table(graded_class.log)[student]
+    assert "No response" not in graded_class.read_feedback(student)
 
 
-def test_what_nobody_has_graded_is_no_zero_anywhere(graded_class: Graded) -> None:
-    assert graded_class.read_points_shown("ada") == [
+def test_what_nobody_has_graded_is_no_zero_anywhere(graded_class: GradedClass) -> None:
+    assert read_points_shown(graded_class, "ada") == [
         f"{LESSON}: 2 of 3 points so far, 1 not graded yet",
         "2 of 2",
         "– of 1",
     ]
-    assert graded_class.read_points_shown("ben") == [f"{LESSON}: 0 of 3 points", "0 of 2", "0 of 1"], (
+    assert read_points_shown(graded_class, "ben") == [f"{LESSON}: 0 of 3 points", "0 of 2", "0 of 1"], (
         "nothing written is a zero"
     )
     warned = "00_start: not graded yet, and not zero, are answers of ada, mia, rea, rob, yan"
     assert warned in graded_class.log
     assert "5 wait for points by hand: formgrader lists them under Manual Grading" in graded_class.log
     assert warned in run_nbgrader(graded_class.folder, "export")
-    row = graded_class.export_grades()["ada"]
+    row = export_grades(graded_class)["ada"]
     assert (row["score"], row["not_graded_yet"], row["max_score"]) == ("2.0", "1.0", "3.0")
     assert row["remarks"] == f"not graded yet: {QUESTION}"
 
 
-def test_points_by_hand_end_that(graded_class: Graded) -> None:
-    with Gradebook(f"sqlite:///{graded_class.folder}/gradebook.db") as gradebook:
-        grade = gradebook.find_grade(QUESTION, LESSON, LESSON, "ada")
-        grade.manual_score, grade.needs_manual_grade = 0.0, False
-        gradebook.db.commit()
+def test_points_by_hand_end_that(graded_class: GradedClass) -> None:
+    give_points(graded_class, "ada", 0.0)
     log = run_nbgrader(graded_class.folder, "generate_feedback", LESSON)
     assert re.findall("(.*): graded since its page was made", log) == ["[GenerateFeedbackApp | INFO] ada"]
-    assert graded_class.read_points_shown("ada") == [f"{LESSON}: 2 of 3 points", "2 of 2", "0 of 1"]
-    assert graded_class.export_grades()["ada"]["remarks"] == ""
+    assert read_points_shown(graded_class, "ada") == [f"{LESSON}: 2 of 3 points", "2 of 2", "0 of 1"]
+    assert export_grades(graded_class)["ada"]["remarks"] == ""
 
 
-def test_new_work_without_a_newer_timestamp_is_graded_and_its_page_made_again(graded_class: Graded) -> None:
+def test_new_work_without_a_newer_timestamp_is_graded_and_its_page_made_again(graded_class: GradedClass) -> None:
     mine = graded_class.folder / "submitted" / "ben" / LESSON / f"{LESSON}.ipynb"
     before = mine.stat()
     mine.write_bytes((graded_class.folder / "submitted" / "ada" / LESSON / mine.name).read_bytes())
@@ -146,58 +121,58 @@ def test_new_work_without_a_newer_timestamp_is_graded_and_its_page_made_again(gr
     assert "ben: graded since its page was made: made again" in run_nbgrader(
         graded_class.folder, "generate_feedback", LESSON
     )
-    assert graded_class.read_points_shown("ben")[1] == "2 of 2"
+    assert read_points_shown(graded_class, "ben")[1] == "2 of 2"
     assert "graded again" not in run_nbgrader(graded_class.folder, "autograde", LESSON)
 
 
-def test_a_page_whose_grading_was_interrupted_becomes_no_feedback(graded_class: Graded) -> None:
+def test_a_page_whose_grading_was_interrupted_becomes_no_feedback(graded_class: GradedClass) -> None:
     page = graded_class.folder / "autograded" / "yan" / LESSON / f"{LESSON}.ipynb"
     page.chmod(0o600)
     page.write_bytes(page.read_bytes()[:1000])
     log = run_nbgrader(graded_class.folder, "generate_feedback", LESSON, "--force")
     assert f"yan: no feedback, for its grading was interrupted; first: nbgrader autograde {LESSON}" in log
-    remarks = graded_class.export_grades()["yan"]["remarks"]
+    remarks = export_grades(graded_class)["yan"]["remarks"]
     assert remarks == f"NOT GRADED: its grading was interrupted; run: nbgrader autograde {LESSON}"
 
 
 @pytest.fixture(scope="module")
-def hand_graded_class(tmp_path_factory: pytest.TempPathFactory) -> Graded:
+def hand_graded_class(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     """A class of three, all of whose answers a person has graded; one has brackets in the id."""
     folder = new_class(tmp_path_factory.mktemp("again") / "class", ROOT).path
     run_nbgrader(folder, "generate_assignment", LESSON)
     answers = read_model_answers(folder, LESSON) | {QUESTION: ANSWER}
     write_submissions(folder, LESSON, dict.fromkeys(["ada", "ben", "[ann]"], answers))
-    graded = Graded(folder, run_nbgrader(folder, "autograde", LESSON))
+    graded = GradedClass(folder, LESSON, run_nbgrader(folder, "autograde", LESSON))
     for student, points in (("ada", 0.5), ("ben", 1.0), ("[ann]", 1.0)):
         give_points(graded, student, points)
     return graded
 
 
-def give_points(graded: Graded, student: str, points: float) -> None:
+def give_points(graded: GradedClass, student: str, points: float) -> None:
     """As formgrader's server writes it, for a field and for *Resolve*."""
-    with Gradebook(f"sqlite:///{graded.folder}/gradebook.db") as gradebook:
+    with Gradebook(graded.address) as gradebook:
         grade = gradebook.find_grade(QUESTION, LESSON, LESSON, student)
         grade.manual_score, grade.needs_manual_grade = points, False
         gradebook.db.commit()
 
 
-def list_waiting(graded: Graded) -> list[str]:
+def list_waiting(graded: GradedClass) -> list[str]:
     return [student for student in ("ada", "ben", "[ann]") if graded.read_grades(student)[QUESTION][1]]
 
 
-def export_to_canvas(graded: Graded) -> tuple[int, str, str]:
+def export_to_canvas(graded: GradedClass) -> tuple[int, str, str]:
     done = CliRunner().invoke(app, ["export", str(graded.folder), "--to", "canvas"])
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_the_same_answer_is_not_to_be_graded_by_hand_twice(hand_graded_class: Graded) -> None:
+def test_the_same_answer_is_not_to_be_graded_by_hand_twice(hand_graded_class: GradedClass) -> None:
     assert "other work than there is now" not in run_nbgrader(hand_graded_class.folder, "autograde", LESSON, "--force")
     assert list_waiting(hand_graded_class) == []
     status, table, _ = export_to_canvas(hand_graded_class)
     assert (status, "ada,,,ada,,2.5" in table) == (0, True)
 
 
-def test_an_emptied_answer_with_points_by_hand_is_named_wherever_points_go_out(hand_graded_class: Graded) -> None:
+def test_an_emptied_answer_with_points_by_hand_is_named_wherever_points_go_out(hand_graded_class: GradedClass) -> None:
     mine = hand_graded_class.folder / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb"
     mine.write_bytes((hand_graded_class.folder / "release" / LESSON / mine.name).read_bytes())
     said = "points by hand for other work than there is now: ada: look at it in formgrader"
@@ -206,21 +181,21 @@ def test_an_emptied_answer_with_points_by_hand_is_named_wherever_points_go_out(h
         assert list_waiting(hand_graded_class) == ["ada"]
     assert f"{LESSON}: {said}" in run_nbgrader(hand_graded_class.folder, "generate_feedback", LESSON)
     assert f"{LESSON}: {said}" in run_nbgrader(hand_graded_class.folder, "export")
-    row = hand_graded_class.export_grades()["ada"]
+    row = export_grades(hand_graded_class)["ada"]
     assert (row["not_graded_yet"], row["remarks"]) == ("1.0", f"to be looked at again: {QUESTION}")
     status, table, errors = export_to_canvas(hand_graded_class)
     assert (status, "ada" in table, "ben,,,ben,,3" in table) == (1, False, True)
     assert f"ada, {LESSON}: no grade, for {QUESTION} has points by hand for other work than there is now" in errors
 
 
-def test_resolve_ends_that(hand_graded_class: Graded) -> None:
+def test_resolve_ends_that(hand_graded_class: GradedClass) -> None:
     give_points(hand_graded_class, "ada", 0.5)
     assert "other work" not in run_nbgrader(hand_graded_class.folder, "autograde", LESSON, "--force")
     assert list_waiting(hand_graded_class) == []
     assert export_to_canvas(hand_graded_class)[0] == 0
 
 
-def test_an_id_with_brackets_has_a_page_and_who_has_points_and_no_page_is_named(hand_graded_class: Graded) -> None:
+def test_an_id_with_brackets_has_a_page_and_who_has_points_and_no_page_is_named(hand_graded_class: GradedClass) -> None:
     page = hand_graded_class.folder / "feedback" / "[ann]" / LESSON / f"{LESSON}.html"
     assert "3 of 3" in page.read_text("utf-8")
     shutil.rmtree(page.parents[1])

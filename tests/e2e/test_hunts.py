@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from exercise_kit.nbgrader.class_folder import new_class
+from tests.e2e.commands import ROOT, run_vit_course
 from tests.outline import POINTS
 from vit_course.hunts import hunt
 
-ROOT = Path(__file__).parents[2]
 LESSON = "01_patchify"
 ALL_POINTS = sum(POINTS[LESSON].values())
 FROM_A_GROUND = """
@@ -55,9 +52,7 @@ def graded_results(tmp_path):
         target = folder / "submitted" / student.__name__ / LESSON / f"{LESSON}.ipynb"
         target.parent.mkdir(parents=True)
         target.write_text(json.dumps(notebook), encoding="utf-8")
-    command = [sys.executable, "-m", "vit_course", "grade", "submitted", "--json", "-"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = run_vit_course("grade", "submitted", "--json", "-", cwd=folder)
     return {each["student"]: each for each in json.loads(done.stdout)["submissions"]}
 
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from nbgrader.api import Gradebook
 
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
-from tests.e2e.test_nbgrader import ROOT, run_nbgrader
+from tests.e2e.commands import ROOT, make_environment, run_nbgrader, start_nbgrader
+from tests.journeys.graded_class import GradedClass
 from tests.machine import needs_sandbox
 from tests.waiting import GIVE_UP, wait_until
 
@@ -101,25 +98,11 @@ def submitted_class(tmp_path_factory: pytest.TempPathFactory) -> HandedIn:
     write_submissions(folder, LESSON, {STUDENT: right, "ben": {}})
     (folder / "submitted" / STUDENT / LESSON / "timestamp.txt").write_text("2030-02-01 08:00 UTC")
     run_nbgrader(folder, "db", "assignment", "add", LESSON, "--duedate=2030-01-31 23:59 UTC")
-    with (folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
-        config.write('c.LateSubmissionPlugin.penalty_method = "by_day"\n')
+    GradedClass(folder, LESSON).configure('c.LateSubmissionPlugin.penalty_method = "by_day"')
     whole = shutil.copytree(folder, folder.with_name("whole"))
     run_nbgrader(whole, "autograde", LESSON)
     shutil.copytree(whole / ".vit_course", folder / ".vit_course", dirs_exist_ok=True)  # so that most need no judge
-    return HandedIn(folder, read_gradebook_rows(whole))
-
-
-def read_gradebook_rows(folder: Path) -> list[tuple[object, ...]]:
-    """All that the gradebook tells of points, penalties and comments."""
-    found: list[tuple[object, ...]] = []
-    with Gradebook(f"sqlite:///{folder}/gradebook.db") as gradebook:
-        for submission in gradebook.assignment_submissions(LESSON):
-            for notebook in submission.notebooks:
-                found.append((submission.student_id, notebook.late_submission_penalty))
-                for grade in notebook.grades:
-                    found.append((submission.student_id, grade.name, grade.auto_score, grade.needs_manual_grade))
-                found += [(submission.student_id, each.name, each.auto_comment) for each in notebook.comments]
-    return sorted(found, key=repr)
+    return HandedIn(folder, GradedClass(whole, LESSON).read_rows())
 
 
 def copy_class(handed_in: HandedIn, folder: Path) -> Path:
@@ -131,18 +114,17 @@ def start_autograde_and_die(folder: Path, step: str, by: signal.Signals, wait: s
     moment, _, place = STEPS[step][0].partition(" ")
     values = {"step": step, "moment": moment, "place": place, "signal": int(by), "lesson": LESSON, "wait": wait}
     (folder / "killer.py").write_text(KILLER.format(**values))
-    program = "import os, sys, killer; os.environ['PATH'] = sys.argv.pop(1) + os.pathsep + os.environ['PATH'];"
-    program += "killer.install(); from nbgrader.apps.nbgraderapp import main; sys.exit(main())"
-    command = [sys.executable, "-c", program, str(Path(sys.executable).parent), "autograde", LESSON]
+    program = "import sys, killer; killer.install(); from nbgrader.apps.nbgraderapp import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "autograde", LESSON]
     with (folder / "killed.log").open("wb") as log:
-        return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+        return subprocess.Popen(command, cwd=folder, env=make_environment(), stdout=log, stderr=log)
 
 
 def assert_as_if_never_killed(folder: Path, handed_in: HandedIn, log: str) -> None:
     assert "2 graded, 0 not graded, 0 missing" in log
-    assert read_gradebook_rows(folder) == handed_in.rows
-    page = json.loads((folder / "autograded" / STUDENT / LESSON / f"{LESSON}.ipynb").read_bytes())
-    assert "vit_course_place" not in json.dumps(page)
+    graded = GradedClass(folder, LESSON)
+    assert graded.read_rows() == handed_in.rows
+    assert "vit_course_place" not in str(graded.read_notebook(STUDENT))
 
 
 @pytest.mark.parametrize(
@@ -171,16 +153,13 @@ def test_what_another_terminal_began_is_graded_when_that_dies(submitted_class: H
     first = start_autograde_and_die(folder, "a page to be judged", signal.SIGKILL, wait)
     page = folder / "autograded" / STUDENT / LESSON / f"{LESSON}.ipynb"
     wait_until(page.exists)
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    with (folder / "second.log").open("w+", encoding="utf-8") as log:
-        command, environment = ["nbgrader", "autograde", LESSON], {**os.environ, "PATH": path}
-        second = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
-        while "take turns" not in (folder / "second.log").read_text("utf-8"):
-            assert second.poll() is None, (folder / "second.log").read_text("utf-8")
-            time.sleep(0.1)
-        stop.touch()
-        assert first.wait(GIVE_UP) == -signal.SIGKILL
-        assert second.wait(GIVE_UP) == 0
-    said = (folder / "second.log").read_text("utf-8")
+    log = folder / "second.log"
+    second = start_nbgrader(folder, log, "autograde", LESSON)
+    wait_until(lambda: "take turns" in log.read_text("utf-8") or second.poll() is not None)
+    stop.touch()
+    assert first.wait(GIVE_UP) == -signal.SIGKILL
+    assert second.wait(GIVE_UP) == 0
+    said = log.read_text("utf-8")
+    assert "take turns" in said
     assert INTERRUPTED in said.partition("the class in one table")[2]
     assert_as_if_never_killed(folder, submitted_class, said)

@@ -18,14 +18,13 @@ from contextlib import suppress
 import pytest
 
 from exercise_kit.batch.locations import find_place
-from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.sandbox.package_view import find_views_folder
-from tests.e2e.test_grade import ROOT, list_kept_results, read_results
+from tests.e2e.commands import ROOT, make_command
+from tests.e2e.test_grade import list_kept_results, make_class, read_results
 from tests.waiting import GIVE_UP, wait_until
 
 pytestmark = pytest.mark.proof
 
-LESSON = "01_patchify"
 STUDENTS = 12
 SCHEDULER = "tcp://10.77.0.1:8786"
 MACHINES = {"scheduler": 1, "grader": 2, "first": 3, "second": 4, "other": 5, "third": 6, "full": 7}
@@ -111,23 +110,11 @@ def machines(tmp_path):
 
 @pytest.fixture
 def class_dir(tmp_path):
-    """A class in which every notebook is another one; one answer is wrong, and one file is no notebook."""
-    folder = new_class(tmp_path / "a class", ROOT).path
-    text = (ROOT / "solutions" / f"{LESSON}.ipynb").read_text("utf-8")
-    for number in range(STUDENTS):
-        notebook = json.loads(
-            text.replace("permute(0, 2, 4, 1, 3, 5)", "permute(0, 4, 2, 1, 3, 5)") if number == 1 else text
-        )
-        notebook["metadata"]["student"] = number
-        target = folder / "submitted" / f"student{number}" / LESSON / f"{LESSON}.ipynb"
-        target.parent.mkdir(parents=True)
-        target.write_text(json.dumps(notebook), encoding="utf-8")
-    target.write_text("<html>", encoding="utf-8")
-    return folder
+    return make_class(tmp_path / "a class", STUDENTS, wrong=1)
 
 
 def make_grade_command(target, *options):
-    return [sys.executable, "-m", "vit_course", "grade", "submitted", "--json", str(target), *options]
+    return make_command("grade", "submitted", "--json", target, *options)
 
 
 def make_dask_command(*arguments):

@@ -17,6 +17,7 @@ from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from exercise_kit.nbgrader.page_head import TOLD
 from tests.e2e.button import click_button
+from tests.e2e.commands import ROOT, run_nbgrader
 from tests.e2e.submissions import (
     HONEST,
     KINDS,
@@ -28,7 +29,8 @@ from tests.e2e.submissions import (
     read_mark,
     replace_notebook,
 )
-from tests.e2e.test_nbgrader import PATCHIFY_BY_COLUMNS, ROOT, run_nbgrader
+from tests.e2e.test_nbgrader import PATCHIFY_BY_COLUMNS
+from tests.journeys.graded_class import GradedClass
 from vit_course.cli import app
 
 pytestmark = pytest.mark.proof
@@ -50,12 +52,10 @@ class Row:
     flags: str
 
 
-@dataclass(frozen=True)
-class BothRoads:
-    """A class after both: nbgrader's log, what `vit-course grade` says by student, and the bytes of what was there."""
+@dataclass(frozen=True, kw_only=True)
+class BothRoads(GradedClass):
+    """A class after both, with what `vit-course grade` says by student, and the bytes of what was there."""
 
-    folder: Path
-    log: str
     results: dict[str, dict[str, Any]]
     handed_in: dict[str, dict[str, bytes]]
 
@@ -66,12 +66,7 @@ class BothRoads:
         return Row(points, result["reason"] or "", ", ".join(result["flags"]))
 
     def read_row_of_nbgrader(self, student: str) -> Row:
-        return make_row(student, self.read_gradebook(student), self.log)
-
-    def read_gradebook(self, student: str, file: str = "gradebook.db") -> dict[str, float | None]:
-        with Gradebook(f"sqlite:///{self.folder}/{file}") as gradebook:
-            grades = gradebook.find_submission_notebook(LESSON, LESSON, student).grades
-            return {grade.name: grade.auto_score for grade in grades}
+        return make_row(student, self.read_auto_scores(student), self.log)
 
     def read_autograded_cells(self, student: str) -> list[dict[str, Any]]:
         cells: list[dict[str, Any]] = self._read_autograded(student)["cells"]
@@ -133,7 +128,8 @@ def both_roads(tmp_path_factory: pytest.TempPathFactory) -> BothRoads:
     assert done.exit_code == 1, done.output
     assert f"of {len(KINDS) + len(MISPLACED)} graded" in done.output, "the table, beside the file"
     results = json.loads((folder / "all.json").read_text("utf-8"))["submissions"]
-    return BothRoads(folder, log, {result["student"]: result for result in results}, before)
+    by_student = {result["student"]: result for result in results}
+    return BothRoads(folder, LESSON, log, results=by_student, handed_in=before)
 
 
 def test_both_roads_give_the_same_points_reason_and_flags(both_roads: BothRoads) -> None:
@@ -152,11 +148,11 @@ def test_both_roads_give_the_same_points_reason_and_flags(both_roads: BothRoads)
 def test_formgrader_s_button_gives_the_same_without_a_traceback(both_roads: BothRoads, tmp_path: Path) -> None:
     """Every third kind, into a gradebook and a folder of its own; no judge's result is new."""
     students = list(KINDS)[::3]
-    settings = {"db_url": f"sqlite:///{both_roads.folder}/button.db", "autograded_directory": "by_button"}
+    by_click = GradedClass(both_roads.folder, LESSON, database=f"sqlite:///{both_roads.folder}/button.db")
+    settings = {"db_url": by_click.address, "autograded_directory": "by_button"}
     answers = click_button(both_roads.folder, "autograde", LESSON, students, tmp_path / "answers.json", **settings)
     by_button = {
-        student: make_row(student, both_roads.read_gradebook(student, "button.db"), answers[student]["log"])
-        for student in students
+        student: make_row(student, by_click.read_auto_scores(student), answers[student]["log"]) for student in students
     }
     assert by_button == {student: both_roads.read_row_of_command(student) for student in students}
     for student, answer in answers.items():
@@ -222,18 +218,17 @@ def test_one_student_again_and_a_zero_where_the_class_wants_it(both_roads: BothR
     """Runs last: the configuration's line gives no points for a file that cannot be graded, and says why."""
     ungradable = [student for student in UNGRADABLE if student.endswith("-file")]
     for student in ungradable:
-        assert set(both_roads.read_gradebook(student).values()) == {None}
+        assert set(both_roads.read_auto_scores(student).values()) == {None}
         assert both_roads.read_reason(student).startswith("This notebook could not be graded: ")
-    before = both_roads.read_gradebook("renamed-file")
-    with (both_roads.folder / "nbgrader_config.py").open("a", encoding="utf-8") as config:
-        config.write('c.SaveGrades.ungraded = "zero"\n')
+    before = both_roads.read_auto_scores("renamed-file")
+    both_roads.configure('c.SaveGrades.ungraded = "zero"')
     log = run_nbgrader(both_roads.folder, "autograde", LESSON, f"--student={PAGES}", "--force")
     run_nbgrader(both_roads.folder, "generate_feedback", LESSON, f"--student={PAGES}")
-    assert both_roads.read_gradebook("renamed-file") == before
+    assert both_roads.read_auto_scores("renamed-file") == before
     assert f"1 graded, {len(ungradable)} not graded, 0 missing" in log
     for student in ungradable:
-        assert set(both_roads.read_gradebook(student).values()) == {0.0}
-        page = (both_roads.folder / "feedback" / student / LESSON / f"{LESSON}.html").read_text("utf-8")
+        assert set(both_roads.read_auto_scores(student).values()) == {0.0}
+        page = both_roads.read_feedback(student)
         assert page.count("This notebook could not be graded: ") == 1
         assert "Not graded, no points: " in page
         assert str(KINDS[student].reason) in page

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from nbgrader.api import Gradebook
 
+from tests.e2e.commands import ROOT, make_environment
 from tests.e2e.guides import Block
+from tests.journeys.graded_class import GradedClass
 
 pytestmark = pytest.mark.proof
 
-GUIDE = Path(__file__).parents[2] / "docs" / "own_exercise.md"
+GUIDE = ROOT / "docs" / "own_exercise.md"
 FOLLOWED, _, IN_TROUBLE = GUIDE.read_text("utf-8").partition("\n## When something is wrong\n")
 LESSON = "50_count_tokens"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$|^((?:    [^\s][^\n]*\n)+)", re.MULTILINE | re.DOTALL)
@@ -29,13 +30,12 @@ class Shell:
 
     def __init__(self, home: Path) -> None:
         self.folder = home
-        self._environment = os.environ | {
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "PYTHONPATH": str(GUIDE.parents[1]),
-            "XDG_CONFIG_HOME": str(home / "config"),
-            "XDG_CACHE_HOME": str(home / "cache"),  # results are sealed with the secret in the other
-            "COLUMNS": "200",
-        }
+        self._environment = make_environment(
+            PYTHONPATH=str(ROOT),
+            XDG_CONFIG_HOME=str(home / "config"),
+            XDG_CACHE_HOME=str(home / "cache"),  # results are sealed with the secret in the other
+            COLUMNS="200",
+        )
 
     def run(self, command: str, status: int = 0, shows_code: bool = False) -> str:
         if command.startswith("cd "):
@@ -85,10 +85,10 @@ def test_grading_names_the_mistake_and_the_report_tells_of_it(followed_guide) ->
     assert re.search(rf"ada\s+{LESSON}\s+4 of 4", graded)
     assert re.search(rf"bob\s+{LESSON}\s+1 of 4\s+count_tokens: square image", graded)
     assert "square image" in (shell.folder / "report.html").read_text()
-    assert "square image" in (shell.folder / "feedback" / "bob" / LESSON / f"{LESSON}.html").read_text()
-    with Gradebook(f"sqlite:///{shell.folder}/gradebook.db") as gradebook:
-        scores = {each.student_id: each.score for each in gradebook.assignment_submissions(LESSON)}
-    assert scores == {"ada": 4, "bob": 1}
+    by_nbgrader = GradedClass(shell.folder, LESSON)
+    assert "square image" in by_nbgrader.read_feedback("bob")
+    scores = [list(by_nbgrader.read_auto_scores(student).values()) for student in ("ada", "bob")]
+    assert scores == [[4], [1]]
 
 
 def test_students_get_the_public_part_and_no_answer(followed_guide, tmp_path: Path) -> None:
@@ -124,20 +124,6 @@ def test_our_lessons_are_as_the_class_wants_them(followed_guide) -> None:
     assert "patchify_again" in said["vit-course build"]
     whole = r"patchify_again: (\d+) of \1 checks pass, (\S+) of \2 points"
     assert re.search(whole, said["vit-course grade source/51_patchify_again"])
-    cells = json.loads((shell.folder / "source" / "01_patchify" / "01_patchify.ipynb").read_text())["cells"]
-    points = {
-        mark["grade_id"]: mark.get("points")
-        for cell in cells
-        if (mark := cell["metadata"].get("nbgrader")) and mark["grade"]
-    }
-    assert points["check-patchify"] == 5
-    assert "check-conv_from_linear" not in points
-    names = [
-        cell["metadata"]["nbgrader"]["grade_id"]
-        for cell in json.loads((shell.folder / "source" / "05_vit" / "05_vit.ipynb").read_text())["cells"]
-        if "nbgrader" in cell["metadata"]
-    ]
-    assert names.index("load_torchvision") < names.index("count_parameters")
     graded = shell.run("vit-course grade source/01_patchify")
     assert re.search(r"^patchify: .*, 5 of 5 points", graded, re.MULTILINE)
 
@@ -171,35 +157,32 @@ def breakable_class(followed_guide) -> Shell:
         copy.rename(shell.folder / name)
 
 
-def replace_in_file(path: Path, old: str, new: str) -> None:
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
-
-
 @pytest.mark.parametrize(
-    ("file", "old", "new", "message"),
+    ("file", "change", "message"),
     [
-        ("hidden/test_count_tokens.py", "", "def test_it(student)\n", r"hidden/test_count_tokens.py:1: SyntaxError"),
-        ("exercises/count_tokens.py", "AFTER", "", r"exercises/count_tokens.py:\d+: NameError: name 'nothing'"),
         (
-            "lessons/50_count_tokens.py",
-            "def count_tokens(",
-            "def counted(",
-            "lessons/50_count_tokens.py defines no count_tokens",
+            "hidden/test_count_tokens.py",
+            lambda _: "def test_it(student)\n",
+            "hidden/test_count_tokens.py:1: SyntaxError",
+        ),
+        (
+            "exercises/count_tokens.py",
+            lambda text: f"{text}\n\nnothing\n",
+            r"exercises/count_tokens.py:\d+: NameError: name 'nothing'",
+        ),
+        (
+            f"lessons/{LESSON}.py",
+            lambda text: text.replace("def count_tokens(", "def counted("),
+            f"lessons/{LESSON}.py defines no count_tokens",
         ),
     ],
     ids=["hidden", "public", "answer"],
 )
 def test_an_error_in_it_costs_nobody_a_point_and_the_rest_is_graded(
-    breakable_class: Shell, file, old, new, message
+    breakable_class: Shell, file: str, change: Callable[[str], str], message: str
 ) -> None:
-    if not old:
-        (breakable_class.folder / file).write_text(new)
-    elif old == "AFTER":
-        (breakable_class.folder / file).write_text((breakable_class.folder / file).read_text() + "\n\nnothing\n")
-    else:
-        replace_in_file(breakable_class.folder / file, old, new)
+    path = breakable_class.folder / file
+    path.write_text(change(path.read_text() if path.is_file() else ""))
     said = breakable_class.run("vit-course grade submitted --json graded.json", status=1)
     graded = {
         (each["student"], each["assignment"]): each
@@ -218,10 +201,8 @@ def test_nbgrader_lets_a_broken_exercise_wait_for_a_person(breakable_class: Shel
     file.write_text(whole.replace("probe.sizes(", by) if by == "nowhere(" else f"{whole}{by}")
     said = breakable_class.run(f"nbgrader autograde {LESSON} --force", shows_code=True)
     assert re.search(r"exercises/count_tokens.py.*\d+", said)
-    with Gradebook(f"sqlite:///{breakable_class.folder}/gradebook.db") as gradebook:
-        notebooks = [each for one in gradebook.assignment_submissions(LESSON) for each in one.notebooks]
-        grades = [(each.auto_score, each.needs_manual_grade) for notebook in notebooks for each in notebook.grades]
-    assert grades == [(None, True), (None, True)]
+    graded = GradedClass(breakable_class.folder, LESSON)
+    assert [list(graded.read_grades(student).values()) for student in ("ada", "bob")] == [[(None, True)]] * 2
     waits = re.search(r"0 graded, 0 not graded, 0 missing, 2 wait for (exercises/count_tokens.py:\d+)\n", said)
     assert waits, said
     assert re.search(r"ada\s+– of 4", said)
@@ -229,8 +210,7 @@ def test_nbgrader_lets_a_broken_exercise_wait_for_a_person(breakable_class: Shel
     ((_, text, _),) = _BLOCK.findall(IN_TROUBLE)
     assert find_unseen(re.sub(r"exercises/\S+", waits[1], text), again) == []
     breakable_class.run(f"nbgrader generate_feedback {LESSON} --force")
-    page = (breakable_class.folder / "feedback" / "ada" / LESSON / f"{LESSON}.html").read_text("utf-8")
-    assert "count_tokens: not graded yet, – of 4 points" in page
+    assert "count_tokens: not graded yet, – of 4 points" in graded.read_feedback("ada")
     file.write_text(whole)
     assert re.search(r"bob\s+1 of 4", breakable_class.run(f"nbgrader autograde {LESSON}")), "without --force"
 

@@ -25,22 +25,14 @@ CELLS = (
 )
 
 
-def run_cells(folder: Path) -> list[list[dict[str, object]]]:
-    """The outputs of the cells, run by a kernel in a folder."""
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
-    NotebookClient(notebook, timeout=GIVE_UP, resources={"metadata": {"path": str(folder)}}).execute()
-    return [cell.outputs for cell in notebook.cells]
-
-
-@pytest.fixture
-def kernel_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def test_a_student_sees_guess_beside_result_and_the_lesson_s_sum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv(SWITCH, raising=False)
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
-    return tmp_path
-
-
-def test_a_student_sees_guess_beside_result_and_the_lesson_s_sum(kernel_folder: Path) -> None:
-    outputs = run_cells(kernel_folder)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
+    NotebookClient(notebook, timeout=GIVE_UP, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    outputs = [cell.outputs for cell in notebook.cells]
     assert not [each for cell in outputs for each in cell if each.get("name") == "stderr"]
     assert "put a number" in outputs[1][0]["text"]
     assert outputs[2][0]["data"]["text/plain"] == "You said 300, it is 270: 30 too high."
@@ -51,15 +43,5 @@ def test_a_student_sees_guess_beside_result_and_the_lesson_s_sum(kernel_folder: 
     (shown,) = outputs[6]
     assert "Next: unpatchify, here." in shown["data"]["text/plain"]
     assert "Predictions: 1 of 2 right, 1 of 2 in this lesson." in shown["data"]["text/html"]
-    kinds = [json.loads(line)["kind"] for line in (kernel_folder / FILE).read_text().splitlines()]
+    kinds = [json.loads(line)["kind"] for line in (tmp_path / FILE).read_text().splitlines()]
     assert kinds == ["guess", "guess", "result", "result", "check", "check"]
-
-
-def test_nbgrader_s_own_execution_notes_nothing_and_gives_the_same_points(
-    kernel_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
-    outputs = run_cells(kernel_folder)
-    assert outputs[5][0]["data"]["text/plain"] == str(float(PATCHIFY))
-    assert not [each for cell in outputs for each in cell if each.get("name") == "stderr"]
-    assert list(kernel_folder.iterdir()) == []

@@ -83,10 +83,25 @@ def test_it_holds_what_its_readme_says_and_nothing_else(built_release):
     beside = [each for each in names if each.startswith(("docs/", "benchmarks/results/", "figures/"))]
     files = [MARKER, "AGENTS.md", "LICENSE", "README.md", "cheat_sheet.html", wheel, *notebooks, *beside]
     assert names == sorted(files)
-    readme = (built_release.path / "README.md").read_text(encoding="utf-8")
+    readme, agents = ((built_release.path / name).read_text(encoding="utf-8") for name in ("README.md", "AGENTS.md"))
     assert all(f"`{name}`" in readme for name in ("AGENTS.md", "LICENSE", "cheat_sheet.html", "notebooks/", wheel))
     assert "no solutions here, no hidden checks" in readme
-    assert "$" not in readme + (built_release.path / "AGENTS.md").read_text(encoding="utf-8")
+    assert all('`borrow("NAME")` gives you the course\'s version' in each for each in (readme, agents))
+    assert "$" not in readme + agents
+
+
+def test_its_wheel_holds_the_two_packages_with_packed_programs_and_no_test(built_release):
+    with zipfile.ZipFile(next(built_release.path.glob("*.whl"))) as wheel:
+        paths = [Path(name) for name in wheel.namelist()]
+    assert {path.parts[0].split("-")[0] for path in paths} == {"vit_course", "exercise_kit"}
+    places = {"hidden", "solutions", "staff", "tests", "graded.py"}
+    assert not [path for path in paths if path.suffix == ".ipynb" or places & set(path.parts)]
+    assert not [path for path in paths if re.search(r"(^|_)tests?(_|\.)", path.name) and path.suffix == ".py"]
+    plain = ("program.py", "variants.py")  # of an exercise
+    assert not [path for path in paths if path.name in plain and path.parts[0] == "vit_course"]
+    assert [path for path in paths if path.match("exercise_kit/templates/*")]
+    programs = list(ROOT.glob("vit_course/exercises/*/*/program.py"))
+    assert [path.name for path in paths].count("program.packed") == len(programs)
 
 
 def test_it_holds_what_its_notebooks_and_notes_point_to(built_release):
@@ -125,7 +140,6 @@ def test_no_model_answer_hidden_check_or_right_variant_is_in_the_wheel(built_rel
     }
     assert len(hidden) > 50
     for name, text in iterate_texts(built_release.path):
-        assert not {"hidden", "solutions", "staff", "tests", "graded.py"} & set(Path(name).parts), name
         assert not prose & {line.strip() for line in text.split("\n")}, name
         if name.endswith(".py"):
             assert not hidden & read_functions(text), name
@@ -160,13 +174,15 @@ def test_a_lesson_runs_from_it_in_an_empty_folder_with_nothing_else(built_releas
     assert str(tmp_path / "env") in notebook.cells[-1].outputs[0].data["text/plain"]
 
 
-def test_a_folder_in_use_is_refused_and_left_alone(tmp_path, release_again):
+def test_a_folder_in_use_is_refused_and_left_alone(tmp_path):
     mine = tmp_path / "thesis.txt"
     mine.write_text("mine", encoding="utf-8")
-    with pytest.raises(ReleaseError, match="is not empty and no earlier release"):
-        release_again(tmp_path)
+    done = CliRunner().invoke(app, ["release", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "is not empty and no earlier release; name a new folder" in done.output
+    assert "Traceback" not in done.output
     with pytest.raises(ReleaseError, match="is not a folder"):
-        release_again(mine)
+        release(mine, ROOT)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
     assert mine.read_text(encoding="utf-8") == "mine"
 
@@ -210,14 +226,6 @@ def test_one_file_of_it_has_the_same_bytes_each_time_and_replaces_nothing_else(t
         as_zip(made)
 
 
-def test_the_command_says_in_words_what_it_cannot_do(tmp_path):
-    (tmp_path / "mine").write_text("", encoding="utf-8")
-    done = CliRunner().invoke(app, ["release", str(tmp_path)])
-    assert done.exit_code == 1
-    assert "is not empty and no earlier release; name a new folder" in done.output
-    assert "Traceback" not in done.output
-
-
 def test_a_release_of_the_core_holds_its_lessons_and_its_settings(tmp_path):
     made = release(tmp_path / "core", ROOT, ReleaseSettings(Route.CORE, borrow=False))
     names = {path.stem for path in made.path.glob("notebooks/*.ipynb")}
@@ -226,10 +234,3 @@ def test_a_release_of_the_core_holds_its_lessons_and_its_settings(tmp_path):
         assert json.loads(wheel.read("vit_course/exercises/release.json")) == {"route": "core", "borrow": False}
     assert "`borrow` is switched off in this release" in (made.path / "README.md").read_text(encoding="utf-8")
     assert "06_training" not in (made.path / "README.md").read_text(encoding="utf-8")
-
-
-def test_a_release_says_how_to_borrow_unless_it_is_forbidden(built_release):
-    for name in ("README.md", "AGENTS.md"):
-        assert '`borrow("NAME")` gives you the course\'s version' in (built_release.path / name).read_text(
-            encoding="utf-8"
-        )

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from nbgrader.api import Gradebook
 
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
-from tests.e2e.test_nbgrader import ROOT, run_nbgrader
+from tests.e2e.commands import ROOT, run_nbgrader, run_vit_course
+from tests.journeys.graded_class import GradedClass, read_table
 from tests.machine import needs_sandbox
 from tests.outline import POINTS
 
@@ -26,22 +23,7 @@ AGAIN = f"nbgrader generate_assignment {LESSON} --force"
 def run_build(folder: Path, settings: str) -> str:
     """Return what `vit-course build` says in a class with these settings."""
     (folder / "class.toml").write_text(settings)
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
-        [sys.executable, "-m", "vit_course", "build"],
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def read_table(log: str) -> dict[str, str]:
-    lines = log.partition("the class in one table")[2].splitlines()
-    return {line.split()[0]: " ".join(line.split()[1:]) for line in lines if line.strip()}
+    return run_vit_course("build", cwd=folder).stdout
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +52,9 @@ def test_points_changed_after_release_count_and_flag_nobody(class_folder: Path) 
     assert "[test-cell-edited]" in table["eve"], (
         "a check that was changed is compared with the release that it came from"
     )
-    with Gradebook(f"sqlite:///{class_folder}/gradebook.db") as gradebook:
-        question = gradebook.find_grade(QUESTION, LESSON, LESSON, "ben")
-        assert (question.auto_score, question.max_score) == (0.0, 2.0), "left as it was released, of that release"
+    graded = GradedClass(class_folder, LESSON)
+    question = graded.read_auto_scores("ben")[QUESTION], graded.read_max_scores()[QUESTION]
+    assert question == (0.0, 2.0), "left as it was released, of that release"
 
 
 def test_a_cell_that_goes_is_refused_and_nothing_is_removed(class_folder: Path) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
-import nbformat
 import pytest
 from traitlets.config import Config
 from typer.testing import CliRunner
@@ -14,8 +12,9 @@ from typer.testing import CliRunner
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import write_submissions
 from exercise_kit.nbgrader.grader_notes import ShowGraderNotes
+from tests.e2e.commands import ROOT, run_nbgrader
 from tests.e2e.submissions import read_mark
-from tests.e2e.test_nbgrader import ROOT, run_nbgrader
+from tests.journeys.graded_class import GradedClass, read_table
 from vit_course.cli import app
 
 pytestmark = pytest.mark.proof
@@ -48,8 +47,8 @@ def hand_in_model(folder: Path, student: str, model: bytes) -> None:
 
 def find_flagged_in_csv(folder: Path) -> set[str]:
     run_nbgrader(folder, "export")
-    with (folder / "grades.csv").open(encoding="utf-8") as file:
-        return {row["student_id"] for row in csv.DictReader(file) if "same-file" in row["flags"]}
+    rows = GradedClass(folder, LESSON).read_exported()
+    return {student for student, row in rows.items() if "same-file" in row["flags"]}
 
 
 def find_flagged_by_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
@@ -60,10 +59,9 @@ def find_flagged_by_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> se
 
 
 def read_formgrader_page(folder: Path, student: str) -> str:
-    page = folder / "autograded" / student / LESSON / f"{LESSON}.ipynb"
     resources = {"submission_id": "7", "notebook_id": LESSON, "assignment_id": LESSON, "index": 0}
     step = ShowGraderNotes(config=Config({"CourseDirectory": {"root": str(folder)}}))
-    notebook, _ = step.preprocess(nbformat.read(page, as_version=4), resources)
+    notebook, _ = step.preprocess(GradedClass(folder, LESSON).read_notebook(student), resources)
     return "\n".join(cell.source for cell in notebook.cells)
 
 
@@ -72,12 +70,11 @@ def test_the_flag_is_in_the_log_the_table_formgrader_and_grades_csv(
 ) -> None:
     log = (class_folder / "log").read_text("utf-8")
     assert find_flagged_by_command(class_folder, monkeypatch) == {"ada", "ben"} == find_flagged_in_csv(class_folder)
-    table = log.partition("the class in one table\n")[2]
+    table = read_table(log)
     for student in MODELS:
         is_flagged = student in ("ada", "ben")
         assert (f"{student}: same-file" in log) == is_flagged
-        (row,) = [line for line in table.splitlines() if line.strip().startswith(f"{student}  ")]
-        assert ("[same-file]" in row) == is_flagged
+        assert ("[same-file]" in table[student]) == is_flagged
         assert ("<code>same-file</code>" in read_formgrader_page(class_folder, student)) == is_flagged
 
 

@@ -30,6 +30,7 @@ class Finder:
 
 sys.meta_path.insert(0, Finder())
 """
+KIT = ("-m", "exercise_kit")
 Run = Callable[..., str]
 
 
@@ -66,8 +67,8 @@ def run_numbers_course(numbers_clone: Path, environment_without_vit_course: dict
 
 @pytest.fixture(scope="module")
 def class_dir(numbers_clone: Path, run_numbers_course: Run) -> Path:
-    run_numbers_course("-m", "exercise_kit", "build", "--root", numbers_clone)
-    run_numbers_course("-m", "exercise_kit", "new-class", numbers_clone / "class", "--root", numbers_clone)
+    run_numbers_course(*KIT, "build", "--root", numbers_clone)
+    run_numbers_course(*KIT, "new-class", numbers_clone / "class", "--root", numbers_clone)
     return numbers_clone / "class"
 
 
@@ -91,7 +92,7 @@ def grades(class_dir: Path, run_numbers_course: Run) -> dict[str, dict]:
         summed=("width, 1).mean(dim=2)", "width, 1).sum(dim=2)"),
         turned=("torch.eye(num_classes)[labels]", "torch.eye(num_classes)[labels].T"),
     )
-    run_numbers_course("-m", "exercise_kit", "grade", "submitted", "--json", "graded.json", folder=class_dir)
+    run_numbers_course(*KIT, "grade", "submitted", "--json", "graded.json", folder=class_dir)
     results = json.loads((class_dir / "graded.json").read_text())["submissions"]
     return {each["student"]: each for each in results}
 
@@ -125,10 +126,8 @@ def test_the_readme_of_its_class_tells_of_nothing_that_it_does_not_have(class_di
 
 
 def test_its_students_get_a_release(class_dir: Path, numbers_clone: Path, run_numbers_course: Run) -> None:
-    assert "no solutions" in run_numbers_course(
-        "-m", "exercise_kit", "release", numbers_clone / "for students", "--root", numbers_clone
-    )
     released = numbers_clone / "for students"
+    assert "no solutions" in run_numbers_course(*KIT, "release", released, "--root", numbers_clone)
     assert sorted(path.suffix for path in released.iterdir() if path.is_file()) == ["", ".md", ".md", ".whl"]
     assert "unfold" not in (released / "notebooks" / f"{LESSON}.ipynb").read_text()
 
@@ -141,27 +140,23 @@ def test_its_mistakes_have_pages_without_a_word_of_ours(run_numbers_course: Run)
 
 
 def test_nbgrader_grades_it_too(class_dir: Path, grades: dict[str, dict], run_numbers_course: Run) -> None:
-    run_numbers_course("-m", "nbgrader", "generate_assignment", LESSON, folder=class_dir)
-    run_numbers_course("-m", "nbgrader", "autograde", LESSON, folder=class_dir)
-    run_numbers_course("-m", "nbgrader", "generate_feedback", LESSON, folder=class_dir)
+    for command in ("generate_assignment", "autograde", "generate_feedback"):
+        run_numbers_course("-m", "nbgrader", command, LESSON, folder=class_dir)
     page = (class_dir / "feedback" / "bob" / LESSON / f"{LESSON}.html").read_text()
     assert "summed up" in page
 
 
 def test_the_report_tells_of_its_mistakes(class_dir: Path, grades: dict[str, dict], run_numbers_course: Run) -> None:
-    run_numbers_course("-m", "exercise_kit", "report", ".", folder=class_dir)
+    run_numbers_course(*KIT, "report", ".", folder=class_dir)
     page = (class_dir / "report.html").read_text()
     assert "classes first" in page
     assert "</strong> was decided by reading" in page
 
 
 def test_a_simulated_class_gets_the_grades_that_it_has_to(numbers_clone: Path, run_numbers_course: Run) -> None:
-    run_numbers_course(
-        "-m", "exercise_kit", "simulate", numbers_clone / "simulated", "--root", numbers_clone, "--students", 4
-    )
-    printed = run_numbers_course(
-        "-m", "exercise_kit", "simulate", numbers_clone / "simulated", "--root", numbers_clone, "--check"
-    )
+    simulate = (*KIT, "simulate", numbers_clone / "simulated", "--root", numbers_clone)
+    run_numbers_course(*simulate, "--students", 4)
+    printed = run_numbers_course(*simulate, "--check")
     assert "are what they have to be" in printed
 
 
@@ -181,7 +176,7 @@ def test_without_ours_and_without_another_the_kit_says_what_to_set(
 
 def run_without_course(environment: dict[str, str]) -> str:
     """Return what a command of the kit says where there is no course."""
-    command = [sys.executable, "-m", "exercise_kit", "misconceptions"]
+    command = [sys.executable, *KIT, "misconceptions"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr

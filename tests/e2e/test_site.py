@@ -21,8 +21,7 @@ from urllib.parse import unquote, urlsplit
 import playwright.sync_api as playwright
 import pytest
 
-from tests.e2e.browser import SCREENSHOTS, needs_chromium, open_browser
-from tests.waiting import GIVE_UP
+from tests.e2e.browser import needs_chromium, open_browser, open_page, take_screenshot
 
 needs_sphinx = pytest.mark.skipif(
     any(importlib.util.find_spec(each) is None for each in ("myst_nb", "pydata_sphinx_theme")),
@@ -199,8 +198,7 @@ def browser() -> Iterator[playwright.Browser]:
 @pytest.fixture
 def page(browser: playwright.Browser, site_address: str) -> Iterator[playwright.Page]:
     """A page that may fetch from the site alone, and whose complaints are kept in ``page.complaints``."""
-    opened = browser.new_page(viewport={"width": 1200, "height": 900}, base_url=site_address)
-    opened.set_default_timeout(1000 * GIVE_UP)
+    opened = open_page(browser, viewport={"width": 1200, "height": 900}, base_url=site_address)
     complaints: list[str] = []
     opened.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     opened.on("pageerror", lambda error: complaints.append(str(error)))
@@ -212,6 +210,10 @@ def page(browser: playwright.Browser, site_address: str) -> Iterator[playwright.
     opened.close()
 
 
+def name_picture(path: str) -> str:
+    return f"site-{path.removesuffix('.html').replace('/', '-')}"
+
+
 @needs_chromium
 @pytest.mark.parametrize("path", SAMPLE)
 def test_a_page_opens_without_a_complaint(page: playwright.Page, path: str) -> None:
@@ -219,7 +221,7 @@ def test_a_page_opens_without_a_complaint(page: playwright.Page, path: str) -> N
     page.wait_for_load_state("networkidle")
     assert page.complaints == []  # type: ignore[attr-defined]
     assert page.locator("h1").first.is_visible()
-    take_screenshot(page, path)
+    take_screenshot(page, name_picture(path))
 
 
 @needs_chromium
@@ -227,7 +229,7 @@ def test_search_finds_a_mistake_by_its_name_and_by_what_it_does(page: playwright
     for words in ("column order", "tokens run down the columns"):
         page.goto(f"search.html?q={words.replace(' ', '+')}")
         page.locator(f'#search-results a[href*="{MISTAKE}"]').first.wait_for()
-    take_screenshot(page, "search-found.html")
+    take_screenshot(page, "site-search-found")
     assert page.complaints == []  # type: ignore[attr-defined]
 
 
@@ -256,27 +258,11 @@ def test_text_reads_well_in_both_themes(browser: playwright.Browser, site_addres
     with browser.new_context(
         color_scheme=scheme, base_url=site_address, viewport={"width": 390, "height": 844}
     ) as context:
-        page = context.new_page()
-        page.set_default_timeout(1000 * GIVE_UP)
+        page = open_page(context)
         page.goto(path)
         assert page.locator("html").get_attribute("data-theme") == scheme
         for selector in ("article p", "article p a", "article h1", "article pre", "footer p"):
             assert measure_contrast(page, selector) >= 4.5, selector
         wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 1, "a phone has to scroll sideways"
-        take_screenshot(page, f"phone-{scheme}-{path}")
-
-
-@needs_chromium
-def test_the_theme_can_be_switched(page: playwright.Page) -> None:
-    page.goto(MISTAKE)
-    for theme in ("dark", "light"):
-        page.locator("button.theme-switch-button:visible").first.click()
-        page.locator(f'.theme-change-button[data-mode="{theme}"]:visible').first.click()
-        assert page.locator("html").get_attribute("data-theme") == theme
-
-
-def take_screenshot(page: playwright.Page, name: str) -> None:
-    """A picture of a page, where pictures are asked for."""
-    if SCREENSHOTS:
-        page.screenshot(path=Path(SCREENSHOTS) / f"site-{name.removesuffix('.html').replace('/', '-')}.png")
+        take_screenshot(page, name_picture(f"phone-{scheme}-{path}"))

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from nbgrader.api import Gradebook
 
 from exercise_kit.batch.locations import lock_folder
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
-from tests.e2e.test_nbgrader import ROOT, run_nbgrader
+from tests.e2e.commands import ROOT, run_nbgrader, run_vit_course, start_nbgrader
+from tests.journeys.graded_class import GradedClass
 from tests.machine import needs_sandbox
-from tests.waiting import GIVE_UP
+from tests.waiting import GIVE_UP, wait_until
 
 pytestmark = pytest.mark.proof
 
@@ -40,43 +37,21 @@ def class_folder(tmp_path: Path) -> Path:
     return made
 
 
-def start_autograde(folder: Path, log: Path) -> subprocess.Popen[bytes]:
-    """`nbgrader autograde` by another process, with its log in a file."""
-    program = "import os, sys; os.environ['PATH'] = sys.argv.pop(1) + os.pathsep + os.environ['PATH'];"
-    program += "from nbgrader.apps.nbgraderapp import main; sys.exit(main())"
-    command = [sys.executable, "-c", program, str(Path(sys.executable).parent), "autograde", LESSON]
-    with log.open("wb") as stream:
-        return subprocess.Popen(command, cwd=folder, stdout=stream, stderr=stream)
-
-
-def wait_for_words(log: Path, words: str) -> None:
-    end = time.monotonic() + GIVE_UP
-    while words not in log.read_text("utf-8"):
-        assert time.monotonic() < end, log.read_text("utf-8")
-        time.sleep(0.1)
-
-
 @needs_sandbox
 def test_two_who_autograde_take_turns_and_a_third_grades_beside_them(class_folder: Path, tmp_path: Path) -> None:
     logs = [tmp_path / f"{number}.log" for number in range(2)]
     with lock_folder(
         class_folder / ".vit_course" / "autograde"
     ):  # so that both meet somebody, whatever the machine does
-        graders = [start_autograde(class_folder, log) for log in logs]
-        for log in logs:
-            wait_for_words(log, TURNS)
-        grade = [sys.executable, "-m", "vit_course", "grade", "submitted", "--json", "-"]
-        beside = subprocess.run(grade, cwd=class_folder, capture_output=True, text=True, check=True)
+        graders = [start_nbgrader(class_folder, log, "autograde", LESSON) for log in logs]
+        wait_until(lambda: all(TURNS in log.read_text("utf-8") for log in logs))
+        beside = run_vit_course("grade", "submitted", "--json", "-", cwd=class_folder)
     assert [grader.wait(GIVE_UP) for grader in graders] == [0, 0], [log.read_text() for log in logs]
     by_command = {entry["student"]: entry["score"] for entry in json.loads(beside.stdout)["submissions"]}
-    with Gradebook(f"sqlite:///{class_folder}/gradebook.db") as gradebook:
-        for student in STUDENTS:
-            (grade,) = [
-                each
-                for each in gradebook.find_submission_notebook(LESSON, LESSON, student).grades
-                if each.name == CHECK
-            ]
-            assert grade.auto_score == by_command[student] == (grade.max_score if student < "c" else 0)
+    in_gradebook = GradedClass(class_folder, LESSON)
+    worth = in_gradebook.read_max_scores()[CHECK]
+    for student in STUDENTS:
+        assert in_gradebook.read_auto_scores(student)[CHECK] == by_command[student] == (worth if student < "c" else 0)
     for log in logs:
         said = log.read_text("utf-8")
         assert said.count(TURNS) == 1

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.nbgrader.class_folder import new_class
-from tests.e2e.submissions import find_cell
-from tests.e2e.test_nbgrader import ROOT, run_nbgrader
+from tests.e2e.commands import ROOT, run_nbgrader
+from tests.e2e.submissions import find_cell, make_code_cell
 from tests.outline import POINTS
 
 pytestmark = pytest.mark.proof
@@ -24,8 +24,7 @@ def class_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_is_not_written_is_called_so_and_no_experiment_runs(class_folder: Path) -> None:
     notebook = json.loads((ROOT / "notebooks" / f"{LESSON}.ipynb").read_bytes())
-    ran = {"cell_type": "code", "source": "open('ran', 'w')", "outputs": [], "execution_count": None, "id": "ran"}
-    notebook["cells"].insert(5, ran | {"metadata": {"tags": ["experiment"]}})
+    notebook["cells"].insert(5, make_code_cell("open('ran', 'w')", tags=["experiment"]) | {"id": "ran"})
     mine = class_folder / "mine.ipynb"
     mine.write_text(json.dumps(notebook), encoding="utf-8")
     said = run_nbgrader(class_folder, "validate", str(mine))

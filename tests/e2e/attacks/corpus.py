@@ -35,13 +35,18 @@ def _join_lines(above: list[str], own: str | None, below: Sequence[str] = ()) ->
 
 
 def read_attacks(kind: str, computed: Mapping[str, dict[str, Any]] = {}) -> list[Attack]:
-    """Read a table of attacks, and below it what is computed in its form.
+    """Read a table of attacks, and below it what is computed in its form."""
+    return make_attacks(_read_toml(kind) | computed)
+
+
+def make_attacks(table: dict[str, Any]) -> list[Attack]:
+    """Attacks from a table.
 
     ``before`` and ``after`` name what stands above and below an ``answer``: a right or wrong one, or what is shared by
     the table or by all; ``before_first`` names what stands above the ``first`` cell; ``honest`` is a share of the
     exercise's points. What is ``usual`` holds of each attack that says nothing else.
     """
-    table = _read_toml(kind) | computed
+    table = dict(table)
     texts = TEXTS | table.pop("shared", {})
     usual = table.pop("usual", {})
     attacks = []
@@ -60,7 +65,7 @@ TABLES = (
     *("weights", "oracles", "training_fixtures", "honest"),
 )
 KINDS: dict[str, list[Attack]] = {kind.replace("_", " "): read_attacks(kind) for kind in TABLES} | {
-    "sources": sources.ATTACKS
+    "sources": make_attacks(sources.TABLE)
 }
 ATTACKS: list[Attack] = [attack for attacks in KINDS.values() for attack in attacks]
 

@@ -9,6 +9,7 @@ import struct
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,15 +72,19 @@ def _make_header_attack(
     return _make_builder_of_bytes(lambda: _join_header_and_numbers(*change(*_split_right_file())))
 
 
-def _make_config_attack(**changes: object) -> Callable[[Path], None]:
-    """Right weights, and a config in which something is another thing."""
+def _make_description_change(part: str, **changes: object) -> Callable[[Path], None]:
+    """Right weights, and a description in which something is another thing."""
 
     def change_header(header: dict[str, Any], numbers: bytes) -> tuple[Mapping[str, Any], bytes]:
         description = describe_model(CONFIG)
-        description["model"] |= changes
+        description[part] |= changes
         return header | {"__metadata__": {"vit_course": json.dumps(description)}}, numbers
 
     return _make_header_attack(change_header)
+
+
+_make_config_attack = partial(_make_description_change, "model")
+_make_statistics_attack = partial(_make_description_change, "data")
 
 
 def _make_weights_attack(change: Callable[[str, Tensor], Tensor], config: ViTConfig = CONFIG) -> Callable[[Path], None]:
@@ -108,15 +113,9 @@ class _Unpickled:
         return os.system, ("touch /tmp/attacked",)
 
 
-def _make_pickle() -> bytes:
+def _make_pickle(as_zip: bool = True) -> bytes:
     buffer = io.BytesIO()
-    torch.save({"head.weight": _Unpickled()}, buffer)
-    return buffer.getvalue()
-
-
-def _make_old_pickle() -> bytes:
-    buffer = io.BytesIO()
-    torch.save({"head.weight": _Unpickled()}, buffer, _use_new_zipfile_serialization=False)
+    torch.save({"head.weight": _Unpickled()}, buffer, _use_new_zipfile_serialization=as_zip)
     return buffer.getvalue()
 
 
@@ -197,15 +196,6 @@ def _make_spoiled_weights_attack(value: float) -> Callable[[Path], None]:
     return _make_header_attack(change_header)
 
 
-def _make_statistics_attack(**changes: object) -> Callable[[Path], None]:
-    def change_header(header: dict[str, Any], numbers: bytes) -> tuple[Mapping[str, Any], bytes]:
-        description = describe_model(CONFIG)
-        description["data"] |= changes
-        return header | {"__metadata__": {"vit_course": json.dumps(description)}}, numbers
-
-    return _make_header_attack(change_header)
-
-
 def _predict_one_class(name: str, tensor: Tensor) -> Tensor:
     return torch.arange(10.0) == 7 if name == "head.bias" else torch.ones_like(tensor)
 
@@ -226,7 +216,7 @@ FILE_ATTACKS = [
         "one class", "a model that says ship, whatever it sees", _make_weights_attack(_predict_one_class), LOADS
     ),
     FileAttack("pickle", "torch.load runs what stands in it", _make_builder_of_bytes(_make_pickle)),
-    FileAttack("old pickle", "the same in the older format", _make_builder_of_bytes(_make_old_pickle)),
+    FileAttack("old pickle", "the same, but no zip", _make_builder_of_bytes(lambda: _make_pickle(as_zip=False))),
     FileAttack("zip bomb", "two hundred megabytes in two hundred kilobytes", _make_builder_of_bytes(_make_zip_bomb)),
     FileAttack(
         "cut", "the numbers end before the header says", _make_builder_of_bytes(lambda: _read_right_bytes()[:-1])
