@@ -151,3 +151,8 @@ def test_what_attacks_call_in_the_worker_is_there() -> None:
     server = (ROOT / "exercise_kit" / "worker" / "requests.py").read_text("utf-8").partition("class Callbacks")[0]
     assert len(called) >= 4
     assert called == {name for name in called if re.search(rf"(def |self\.){name}\b", server)}
+
+
+def test_no_two_attacks_have_one_name() -> None:
+    names = [each.name for each in (*ATTACKS, *folders.FOLDER_ATTACKS)]
+    assert len(names) == len(set(names))
