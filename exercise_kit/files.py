@@ -84,7 +84,7 @@ def explain_closed_folder(folder: Path) -> str:
     return ""
 
 
-def _replace_by_draft(path: Path, content: bytes, mode: int | None, found: int | None) -> None:
+def _replace_by_draft(path: Path, content: bytes, mode: int | None, earlier_mode: int | None) -> None:
     name = path.name[:80]
     draft = path.with_name(f".{name}.{uuid4().hex}{DRAFT}")
     remove_drafts(path.parent, glob.escape(name))
@@ -92,8 +92,8 @@ def _replace_by_draft(path: Path, content: bytes, mode: int | None, found: int |
         with _hold_back_signals():
             handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode)
             with open(handle, "wb") as file:
-                if mode is None and found is not None:
-                    os.fchmod(handle, stat.S_IMODE(found))
+                if mode is None and earlier_mode is not None:
+                    os.fchmod(handle, stat.S_IMODE(earlier_mode))
                 file.write(content)
                 file.flush()
                 os.fsync(handle)

@@ -23,12 +23,12 @@ SECONDS = 10.0
 
 
 @contextmanager
-def progress_bar(console: Console, doing: str, total: int | None = None) -> Iterator[Callable[[], None]]:
+def progress_bar(console: Console, label: str, total: int | None = None) -> Iterator[Callable[[], None]]:
     """Show the progress of the work in the block; work of less than ten seconds leaves no line in a log.
 
     Args:
         console: where it is shown: stderr, so that stdout stays for what was asked for.
-        doing: what is done, as "grading".
+        label: what is done, as "grading".
         total: how many steps there are; None: nobody counts them.
 
     Yields:
@@ -40,10 +40,10 @@ def progress_bar(console: Console, doing: str, total: int | None = None) -> Iter
             to_the_end = (TextColumn("left:"), TimeRemainingColumn()) if total is not None else ()
             columns = TextColumn("{task.description}"), BarColumn(), *counted, TimeElapsedColumn(), *to_the_end
             with Progress(*columns, console=shown, transient=True) as bar:
-                task = bar.add_task(doing, total=total)
+                task = bar.add_task(label, total=total)
                 yield lambda: bar.advance(task)
             return
-        count, done = Count(doing, total), threading.Event()
+        count, done = Count(label, total), threading.Event()
         thread = threading.Thread(
             target=print_progress_lines, args=(shown, count, done.wait), name="progress bar", daemon=True
         )

@@ -51,24 +51,24 @@ def make_harmless_cell(value: object) -> str:
     return text
 
 
-def quote_first_line(text: object, most: int = 200) -> str:
-    """The first line of what a student or a library wrote, in backticks, cut after ``most`` characters.
+def quote_first_line(text: object, max_length: int = 200) -> str:
+    """The first line of what a student or a library wrote, in backticks, cut after ``max_length`` characters.
 
     A line that ends in a colon is followed by the next: torch's ``load_state_dict`` tells only there what is wrong.
     Characters that no terminal can print become spaces; "" when there is nothing to quote.
     """
     lines = [line.strip() for line in convert_to_text(text).splitlines() if line.strip()]
     line = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
-    line = make_one_line(line[: most + 1]).replace("`", "'")
-    return "" if not line else f"`{line}`" if len(line) <= most else f"`{line[:most]} …`"
+    line = make_one_line(line[: max_length + 1]).replace("`", "'")
+    return "" if not line else f"`{line}`" if len(line) <= max_length else f"`{line[:max_length]} …`"
 
 
 _IN_NO_NAME = re.compile(r"[^\w.:-]")
 
 
-def quote_name(text: str, most: int = 200) -> str:
+def quote_name(text: str, max_length: int = 200) -> str:
     """Quote what a student gave as a name, of a parameter say, in a sentence: letters, digits and ``_.:-`` alone."""
-    return _IN_NO_NAME.sub("?", text[:most])
+    return _IN_NO_NAME.sub("?", text[:max_length])
 
 
 def convert_to_text(value: object) -> str:

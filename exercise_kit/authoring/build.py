@@ -166,9 +166,9 @@ def _find_duplicate_exercises(lessons: list[Lesson]) -> list[Problem]:
     return problems
 
 
-def _list_stubs(lesson: Lesson, student: NotebookNode) -> dict[str, str]:
+def _list_stubs(lesson: Lesson, student_notebook: NotebookNode) -> dict[str, str]:
     """The empty cells of a lesson's exercises, by name."""
-    sources = {cell.metadata.get("nbgrader", {}).get("grade_id"): cell.source for cell in student.cells}
+    sources = {cell.metadata.get("nbgrader", {}).get("grade_id"): cell.source for cell in student_notebook.cells}
     problems = []
     for cell in lesson.list_cells_of_role(Role.EXERCISE):
         try:

@@ -249,40 +249,40 @@ def _point_to_class_file(problem: Problem, class_dir: Path) -> Problem:
     return replace(problem, path=place)
 
 
-def _link_figures(merged: Path, class_dir: Path, root: Path) -> None:
+def _link_figures(merged_root: Path, class_dir: Path, root: Path) -> None:
     """Links to the figures of the course, and to those of the class beside its lessons."""
-    (merged / "figures").mkdir()
+    (merged_root / "figures").mkdir()
     for folder in (class_dir / "figures", root / "figures"):
         for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if not (merged / "figures" / path.name).exists():
-                (merged / "figures" / path.name).symlink_to(path.resolve())
+            if not (merged_root / "figures" / path.name).exists():
+                (merged_root / "figures" / path.name).symlink_to(path.resolve())
 
 
 def _fill_class_root(
-    merged: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes], lessons: Mapping[str, str]
+    merged_root: Path, class_dir: Path, root: Path, built: Mapping[Path, bytes], lessons: Mapping[str, str]
 ) -> None:
     for path, content in built.items():
-        write_and_make_folder(merged / path, content)
+        write_and_make_folder(merged_root / path, content)
     for folder in (SOURCES, STUDENT_FOLDER):
         for name in lessons:
             path = folder / f"{name}.ipynb"
             if path not in built:
-                write_and_make_folder(merged / path, (root / path).read_bytes())
-    shutil.copytree(class_dir / "hidden", merged / "tests" / "hidden", ignore=shutil.ignore_patterns("__pycache__"))
+                write_and_make_folder(merged_root / path, (root / path).read_bytes())
+    shutil.copytree(class_dir / "hidden", merged_root / "tests" / "hidden", ignore=shutil.ignore_patterns("__pycache__"))
     for name in (EXERCISES, LESSONS):
         if (class_dir / name).is_dir():
-            target = merged / OF_CLASS / name
+            target = merged_root / OF_CLASS / name
             shutil.copytree(class_dir / name, target, ignore=shutil.ignore_patterns("__pycache__"))
     if (class_dir / SETTINGS).is_file():
-        write_and_make_folder(merged / OF_CLASS / SETTINGS, (class_dir / SETTINGS).read_bytes())
+        write_and_make_folder(merged_root / OF_CLASS / SETTINGS, (class_dir / SETTINGS).read_bytes())
     digests = {path.stem: _digest_content(content) for path, content in built.items() if path.parent == SOURCES}
     digests |= dict.fromkeys(sorted(_find_source_files(class_dir, root).keys() - lessons.keys()), "")
-    write_and_make_folder(merged / OF_CLASS / LESSONS / _BUILT, _encode_json(digests))
+    write_and_make_folder(merged_root / OF_CLASS / LESSONS / _BUILT, _encode_json(digests))
     for table in (OUTLINE, STUBS_FILE):
         path = read_package_name() / table
         facts = [json.loads(each) for each in (read_content(root / path), built.get(path)) if each]
         whole = {name: each for one in facts for name, each in one.items() if table == STUBS_FILE or name in lessons}
-        write_and_make_folder(merged / path, _encode_json({name: whole[name] for name in sorted(whole)}))
+        write_and_make_folder(merged_root / path, _encode_json({name: whole[name] for name in sorted(whole)}))
 
 
 def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport:
@@ -330,40 +330,40 @@ def _put_or_remove(notebook: Path, content: bytes | None) -> None:
         notebook.parent.rmdir()
 
 
-def _refuse_changed(stale: Sequence[Path], class_dir: Path, root: Path, before: Mapping[str, str]) -> None:
+def _refuse_changed(stale: Sequence[Path], class_dir: Path, root: Path, known_digests: Mapping[str, str]) -> None:
     problems = []
     for path in stale:
         there = read_content(class_dir / path)
         from_course = read_content(root / SOURCES / path.name)
-        if there not in (None, from_course) and _digest_content(there or b"") != before.get(path.stem):
+        if there not in (None, from_course) and _digest_content(there or b"") != known_digests.get(path.stem):
             advice = f"make the change in {LESSONS}/{path.stem}.py, move the notebook away, and build again"
             problems.append(Problem(path, f"somebody has changed it, so it is left as it is; {advice}"))
     if problems:
         raise AuthoringError(problems)
 
 
-def add_packages(merged: Path, root: Path, paths: Sequence[Path]) -> None:
+def add_packages(merged_root: Path, root: Path, paths: Sequence[Path]) -> None:
     """Put the course's packages into a class's root, and the class's exercises into the course's, for a wheel.
 
     The version of the wheel names them, so that pip replaces the wheel of another release by this one. The skeletons of
     new exercises stay here: an author may have kept one's answer.
     """
     for path in paths:
-        if not (merged / path).exists() and not path.name.startswith("new_exercise_"):
-            write_and_make_folder(merged / path, (root / path).read_bytes())
-    own = merged / OF_CLASS / EXERCISES
+        if not (merged_root / path).exists() and not path.name.startswith("new_exercise_"):
+            write_and_make_folder(merged_root / path, (root / path).read_bytes())
+    own = merged_root / OF_CLASS / EXERCISES
     found = {path.name: path.read_bytes() for path in sorted(own.glob("*.py"))} if own.is_dir() else {}
     found |= _pack_answers()
     for name, content in found.items():
-        write_and_make_folder(merged / read_package_name() / PACKAGE / name, content)
+        write_and_make_folder(merged_root / read_package_name() / PACKAGE / name, content)
     if found:
-        write_and_make_folder(merged / read_package_name() / PACKAGE / "__init__.py", _MODULE.encode())
+        write_and_make_folder(merged_root / read_package_name() / PACKAGE / "__init__.py", _MODULE.encode())
         label = hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()[:8]
-        settings = (merged / "pyproject.toml").read_text("utf-8")
+        settings = (merged_root / "pyproject.toml").read_text("utf-8")
         numbered = re.sub(
             r'^(version = "[^"+]+)(?:\+[^"]*)?"', rf'\1+class.{label}"', settings, count=1, flags=re.MULTILINE
         )
-        write_and_make_folder(merged / "pyproject.toml", numbered.encode())
+        write_and_make_folder(merged_root / "pyproject.toml", numbered.encode())
 
 
 def _pack_answers() -> dict[str, bytes]:

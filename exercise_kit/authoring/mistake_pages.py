@@ -58,8 +58,8 @@ def render_pages(only: Collection[str] = ()) -> dict[str, str]:
     }
 
 
-def _render_mistake(exercise: Exercise, wrong: Misconception) -> str:
-    cause, effect = wrong.cause, wrong.effect
+def _render_mistake(exercise: Exercise, mistake: Misconception) -> str:
+    cause, effect = mistake.cause, mistake.effect
     lesson, _, heading = cause.section.partition(", ")
     there, back = f"/lessons/{lesson}.ipynb", f"/mistakes/{exercise.name}/index.md"
     parts = [
@@ -87,7 +87,7 @@ def _render_training_effect(effect: TrainingEffect) -> str:
     return f"{text}\n{_draw_bars(trained, effect.accuracy, effect.right)}\n"
 
 
-def _draw_bars(trained: Trained, accuracy: float, right: float) -> str:
+def _draw_bars(trained: Trained, accuracy: float, right_accuracy: float) -> str:
     """Two bars as HTML, with their text inside; the link tells what was trained."""
 
     def draw_bar(label: str, share: float, kind: str) -> str:
@@ -96,7 +96,7 @@ def _draw_bars(trained: Trained, accuracy: float, right: float) -> str:
             f'<span class="bar-{kind}" style="width:{share:.1%}"></span></span><strong>{share:.1%}</strong></div>'
         )
 
-    rows = draw_bar("with this mistake", accuracy, "wrong") + draw_bar("the right model", right, "right")
+    rows = draw_bar("with this mistake", accuracy, "wrong") + draw_bar("the right model", right_accuracy, "right")
     return (
         f'```{{raw}} html\n<div class="bars">{rows}</div>\n```\n\n'
         f"Accuracy on {trained.test_data} of {trained.model}, trained with it and without it "
@@ -137,9 +137,9 @@ def _render_symptom(kind: InTraining, meaning: str, exercises: Iterable[Exercise
     return "\n".join(lines)
 
 
-def _render_entry(wrong: Misconception) -> str:
-    named = f"[{escape_markdown(wrong.name)}](/{wrong.page}.md)" if wrong.page else escape_markdown(wrong.name)
-    return f"- {named}: {escape_markdown(wrong.cause.explanation)}"
+def _render_entry(mistake: Misconception) -> str:
+    named = f"[{escape_markdown(mistake.name)}](/{mistake.page}.md)" if mistake.page else escape_markdown(mistake.name)
+    return f"- {named}: {escape_markdown(mistake.cause.explanation)}"
 
 
 def _render_symptoms(exercises: Iterable[Exercise]) -> str:
@@ -178,8 +178,8 @@ def _capitalize(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _read_name(wrong: Misconception) -> str:
-    return wrong.name
+def _read_name(mistake: Misconception) -> str:
+    return mistake.name
 
 
 def escape_markdown(text: str) -> str:
@@ -193,11 +193,11 @@ def make_anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
-def list_redirects(published: str) -> dict[str, str]:
+def list_redirects(published_list: str) -> dict[str, str]:
     """Where the pages lead that were published once and are no more.
 
     Args:
-        published: a line for each page, "moving_average/summed-up", and for one that moved, where to:
+        published_list: a line for each page, "moving_average/summed-up", and for one that moved, where to:
             "moving_average/added -> moving_average/summed-up".
 
     Raises:
@@ -208,7 +208,7 @@ def list_redirects(published: str) -> dict[str, str]:
         for exercise in iterate_exercises_with_own_mistakes()
         for each in exercise.misconceptions
     }
-    lines = dict(_parse_published(published))
+    lines = dict(_parse_published(published_list))
     if lost := sorted(name for name, target in lines.items() if not target and name not in there):
         raise PagesError(
             "these pages were published, and their mistakes are gone or have another name. Write behind each where it "
@@ -222,10 +222,10 @@ def list_redirects(published: str) -> dict[str, str]:
     return moved
 
 
-def add_new_pages(published: str) -> str:
+def add_new_pages(published_list: str) -> str:
     """The list of published pages with those of all mistakes that are not yet in it; its comments stay on top."""
-    lines = published.splitlines()
-    known = dict(_parse_published(published))
+    lines = published_list.splitlines()
+    known = dict(_parse_published(published_list))
     there = (
         each.page.removeprefix("mistakes/")
         for exercise in iterate_exercises_with_own_mistakes()

@@ -75,8 +75,8 @@ def find_prediction_problems(lesson: Lesson) -> Iterator[Problem]:
             yield lesson.problem(f'prediction {name!r} is never revealed; add reveal("{name}", result) below', cell)
 
 
-def _find_problem(call: ast.Call, cell: Cell, is_known: bool) -> str | None:
-    if is_known:
+def _find_problem(call: ast.Call, cell: Cell, is_name_taken: bool) -> str | None:
+    if is_name_taken:
         return "a second prediction of that name"
     if cell.role is not Role.CODE or len(call.args) != 2 or not _read_prediction_name(call):
         return "a prediction has a name and a guess, and no other role"

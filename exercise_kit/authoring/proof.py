@@ -107,26 +107,26 @@ def _find_public_problems(exercise: Exercise, answer: Objects, mistakes: Sequenc
             yield f"{where}: the known mistake {wrong.name!r} {words}"
 
 
-def _find_mistake_problems(wrong: Misconception, results: Sequence[CheckResult]) -> Iterator[str]:
-    if not wrong.cause.explanation:
+def _find_mistake_problems(mistake: Misconception, results: Sequence[CheckResult]) -> Iterator[str]:
+    if not mistake.cause.explanation:
         yield "has no docstring, which explains it to the student"
     called = list(dict.fromkeys(cause.name for each in results for cause in each.causes))
     if not any(each.verdict == Verdict.FAIL for each in results):
         yield "is caught by no public check: a student who makes it reads that everything is right"
-    elif wrong.name not in called:
+    elif mistake.name not in called:
         yield f"is caught, but the student reads {' or '.join(map(repr, called)) or 'no name at all'}"
 
 
-def _find_hidden_problems(exercise: Exercise, right: Outcomes, mistakes: Sequence[Tried], where: str) -> Iterator[str]:
+def _find_hidden_problems(exercise: Exercise, right_outcomes: Outcomes, mistakes: Sequence[Tried], check_file: str) -> Iterator[str]:
     broke = False
-    for name, outcomes in right.items():
+    for name, outcomes in right_outcomes.items():
         wrong = next((each for each in outcomes if each.result.verdict != Verdict.PASS), None)
         if wrong and wrong.broke:
             broke = True
             yield wrong.broke
         elif wrong:
             said = wrong.log.rstrip() or wrong.result.message
-            yield f"{where}: {name} refuses the answer of {LESSONS}/{exercise.lesson}.py: {said}"
+            yield f"{check_file}: {name} refuses the answer of {LESSONS}/{exercise.lesson}.py: {said}"
     if broke:  # what the others catch tells nothing of the whole
         return
     for mistake, _, found in mistakes:
@@ -134,7 +134,7 @@ def _find_hidden_problems(exercise: Exercise, right: Outcomes, mistakes: Sequenc
         missed = sum(not any(each.result.verdict == Verdict.FAIL for each in run) for run in runs)
         if missed:
             often = "" if missed == len(_KEYS) else f" in {missed} of {len(_KEYS)} draws"
-            yield f"{where}: no hidden check catches the known mistake {mistake.name!r}{often}: it gets all points"
+            yield f"{check_file}: no hidden check catches the known mistake {mistake.name!r}{often}: it gets all points"
 
 
 def _run_grading_checks(exercise: Exercise, objects: Objects, checks: HiddenChecks) -> Outcomes:

@@ -28,25 +28,25 @@ PUBLISHED = Path("docs", "site", "published.txt")
 _MARKED = re.compile(r"(<!-- (table|count|at): ([^\n>]+?) -->)(.*?)(<!-- end(?: of table)? -->)", re.DOTALL)
 
 
-def fill_pages(root: Path, quoted: Mapping[str, Callable[[], str]], addresses: Addresses) -> dict[Path, bytes]:
+def fill_pages(root: Path, value_makers: Mapping[str, Callable[[], str]], addresses: Addresses) -> dict[Path, bytes]:
     """The repository's pages that have marks, filled, and the list of pages that were ever published.
 
     Args:
         root: the repository's root.
-        quoted: name → what a page quotes under it; only those that a page asks for are computed.
+        value_makers: name → what a page quotes under it; only those that a page asks for are computed.
         addresses: of the course.
 
     Raises:
         AuthoringError: a page asks for a name that nothing has.
     """
-    value = cache(lambda name: quoted[name]())
+    value = cache(lambda name: value_makers[name]())
     files, problems = {}, []
     for path in _list_pages(root):
         text = (root / path).read_text(encoding="utf-8")
         marks = [(mark[2], mark[3]) for mark in _MARKED.finditer(text)]
-        unknown = [name for kind, name in marks if kind != "at" and name not in quoted]
+        unknown = [name for kind, name in marks if kind != "at" and name not in value_makers]
         message = "nothing to quote is called {!r}; there is {}"
-        problems += [Problem(path, message.format(name, ", ".join(quoted))) for name in unknown]
+        problems += [Problem(path, message.format(name, ", ".join(value_makers))) for name in unknown]
         problems += [
             Problem(path, "this mark begins a line, where Markdown ends a paragraph for it; put a word before it", line)
             for line, words in enumerate(text.splitlines(), 1)
@@ -61,11 +61,11 @@ def fill_pages(root: Path, quoted: Mapping[str, Callable[[], str]], addresses: A
     return files
 
 
-def differ_in_counts_alone(path: Path, one: bytes | None, other: bytes) -> bool:
+def differ_in_counts_alone(path: Path, old_content: bytes | None, new_content: bytes) -> bool:
     """Say whether two versions of a page differ in what any contribution may change."""
-    if one is None:
+    if old_content is None:
         return False
-    return path == PUBLISHED or _remove_counts(one) == _remove_counts(other)
+    return path == PUBLISHED or _remove_counts(old_content) == _remove_counts(new_content)
 
 
 def _remove_counts(page: bytes) -> str:

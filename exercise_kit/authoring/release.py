@@ -226,7 +226,7 @@ def _read_earlier_digests(directory: Path) -> Mapping[str, str] | None:
         raise ReleaseError(f"{directory / MARKER} cannot be read; name a new folder") from None
 
 
-def _replace_files(directory: Path, content: Mapping[Path, bytes], before: Mapping[str, str]) -> tuple[Path, ...]:
+def _replace_files(directory: Path, content: Mapping[Path, bytes], earlier_digests: Mapping[str, str]) -> tuple[Path, ...]:
     """Give a release its new files; what somebody has changed is put beside."""
     aside = []
     for path, new in content.items():
@@ -235,10 +235,10 @@ def _replace_files(directory: Path, content: Mapping[Path, bytes], before: Mappi
             old = place.read_bytes()
             if old == new:
                 continue
-            if _digest(old) != before.get(path.as_posix()):
+            if _digest(old) != earlier_digests.get(path.as_posix()):
                 aside.append(_move_aside(place))
         write_and_make_folder(place, new)
-    for name, digest in before.items():
+    for name, digest in earlier_digests.items():
         place = directory / name
         gone = Path(name) not in content and place.resolve().is_relative_to(directory)
         if gone and place.is_file() and _digest(place.read_bytes()) == digest:

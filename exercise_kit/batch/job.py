@@ -156,25 +156,25 @@ def _end_with_parent(parent: BaseProcess) -> None:
 
 def grade_task(
     task: Task,
-    read: Callable[[Task], Opened | Done] | None = None,
-    judge: Callable[[Task, Submission], Result] | None = None,
+    read_submission: Callable[[Task], Opened | Done] | None = None,
+    judge_answers: Callable[[Task, Submission], Result] | None = None,
 ) -> Done:
     """Read a submission, judge it, keep what comes of it; whatever it does, a result comes of it.
 
     Args:
         task: the submission, and how it is graded.
-        read: :func:`open_submission`, where it runs in another process than this.
-        judge: what grades the exercises of which no result is kept, where that is not this process's judge.
+        read_submission: :func:`open_submission`, where it runs in another process than this.
+        judge_answers: what grades the exercises of which no result is kept, where that is not this process's judge.
     """
-    if judge is None:
+    if judge_answers is None:
         use_class(task.place.class_dir)
         _judge_pool.warm_up(task)
     try:
-        opened = (read or open_submission)(task)
+        opened = (read_submission or open_submission)(task)
         if isinstance(opened, Done):
             done = opened
         else:
-            done = _keep_result(task, opened, (judge or judge_submission)(task, opened.left))
+            done = _keep_result(task, opened, (judge_answers or judge_submission)(task, opened.left))
     except MemoryError:
         done = Done(make_ungraded(task.handed_in, "error", OUT_OF_MEMORY))
     if done.result is None:
@@ -209,17 +209,17 @@ def open_submission(task: Task) -> Opened | Done:
     return Opened(submission, _drop_remarks(submission.keep_exercises(left)), keys, kept, changed)
 
 
-def _keep_result(task: Task, opened: Opened, fresh: Result) -> Done:
+def _keep_result(task: Task, opened: Opened, fresh_result: Result) -> Done:
     """Keep what came of a submission whose remaining exercises were judged, and return it."""
     submission, unkept = opened.submission, ""
-    if fresh.status == "graded":
-        fresh = merge_results(_drop_remarks(submission), opened.kept, fresh)
+    if fresh_result.status == "graded":
+        fresh_result = merge_results(_drop_remarks(submission), opened.kept, fresh_result)
         try:
-            Store(task.place.results, task.place.secret).save(submission, opened.keys, fresh)
+            Store(task.place.results, task.place.secret).save(submission, opened.keys, fresh_result)
         except OSError as error:
             unkept = f"its result could not be kept: {error.strerror or error}"
-        fresh = replace(fresh, reason=join_clauses(opened.changed, fresh.reason, unkept))
-    return Done(add_remarks_of_reader(submission, fresh), files=submission.files, unkept=unkept)
+        fresh_result = replace(fresh_result, reason=join_clauses(opened.changed, fresh_result.reason, unkept))
+    return Done(add_remarks_of_reader(submission, fresh_result), files=submission.files, unkept=unkept)
 
 
 def _drop_remarks(submission: Submission) -> Submission:
@@ -228,10 +228,10 @@ def _drop_remarks(submission: Submission) -> Submission:
 
 
 def make_ungraded(
-    of: FoundFile | Submission, status: Status, reason: str | None, flags: tuple[str, ...] = ()
+    handed_in: FoundFile | Submission, status: Status, reason: str | None, flags: tuple[str, ...] = ()
 ) -> Result:
     """The result of a file that was not judged."""
-    return Result(str(of.path), of.student, of.assignment, status, reason, flags=flags)
+    return Result(str(handed_in.path), handed_in.student, handed_in.assignment, status, reason, flags=flags)
 
 
 class _JudgePool:

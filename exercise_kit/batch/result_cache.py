@@ -82,7 +82,7 @@ def read_file_stats(folder: Path) -> tuple[tuple[str, int, int], ...]:
 
 
 @lru_cache(maxsize=4)
-def _digest_checks(folder: Path, of: object) -> dict[str, str]:
+def _digest_checks(folder: Path, file_stats: object) -> dict[str, str]:
     """A digest of each exercise's check files; under "" one of all files that hold no checks of an exercise."""
     texts: dict[str, list[str]] = {"": []}
     for path in sorted(folder.rglob("*.py")):
@@ -103,7 +103,7 @@ def digest_checks(folder: Path) -> str:
 
 
 @lru_cache(maxsize=4)
-def _digest_folder(folder: Path, of: object) -> str:
+def _digest_folder(folder: Path, file_stats: object) -> str:
     paths = sorted(folder.rglob("*.py"))
     return _digest(*((str(path.relative_to(folder)), hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths))
 
@@ -116,9 +116,9 @@ def digest_code() -> str:
 
 
 @lru_cache(maxsize=2)
-def find_versions(*more: str) -> dict[str, str | None]:
+def find_versions(*more_packages: str) -> dict[str, str | None]:
     """The versions of what a result depends on beside code and checks; None: it is not installed."""
-    packages = ("torch", "torchvision", "pytest", "IPython", *more)
+    packages = ("torch", "torchvision", "pytest", "IPython", *more_packages)
     return {"Python": platform.python_version()} | {package: _find_version(package) for package in packages}
 
 
@@ -235,12 +235,12 @@ class Store:
         return self.folder / f"{hashlib.sha256(f'{content}/{lesson}'.encode()).hexdigest()}.json"
 
 
-def merge_results(submission: Submission, kept: Result | None, fresh: Result | None) -> Result:
+def merge_results(submission: Submission, kept_result: Result | None, fresh_result: Result | None) -> Result:
     """One result of what was kept and what was graded now: the submission's exercises in their order.
 
     Reasons and flags of reading come first, then those of running.
     """
-    results = [each for each in (kept, fresh) if each]
+    results = [each for each in (kept_result, fresh_result) if each]
     exercises = {each.name: each for result in results for each in result.exercises}
     flags = tuple(flag for result in results for flag in result.flags)
     notes = tuple(note for result in results for note in result.notes)

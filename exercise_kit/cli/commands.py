@@ -254,10 +254,10 @@ def roster(
         raise typer.Exit(1)
 
 
-def _summarize_names(what: str, names: tuple[str, ...]) -> Iterable[str]:
+def _summarize_names(label: str, names: tuple[str, ...]) -> Iterable[str]:
     if names:
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        yield f"{len(names)} {what}: {', '.join(names[:_MOST_NAMES])}{more}."
+        yield f"{len(names)} {label}: {', '.join(names[:_MOST_NAMES])}{more}."
 
 
 def similarity(

@@ -26,11 +26,11 @@ def needs(extra: str) -> Iterator[None]:
 
 
 @contextmanager
-def exit_on(*ours: type[Exception]) -> Iterator[None]:
+def exit_on(*expected_errors: type[Exception]) -> Iterator[None]:
     """Turn errors of ours, and of the disk, into a sentence."""
     try:
         yield
-    except ours as error:
+    except expected_errors as error:
         raise stop(str(error)) from None
     except OSError as error:
         where = error.filename2 or error.filename

@@ -127,7 +127,7 @@ class _Source:
     in_total: bool = False
 
 
-def _write_grades(source: _Source, to: System, roster: Path | None, out: Path | None, visibility: Visibility) -> None:
+def _write_grades(source: _Source, system: System, roster: Path | None, out: Path | None, visibility: Visibility) -> None:
     with needs("grading"):
         from exercise_kit.exports import classroom50, gradescope
         from exercise_kit.exports.gradebook import render_csv, render_xlsx
@@ -138,21 +138,21 @@ def _write_grades(source: _Source, to: System, roster: Path | None, out: Path | 
     problems: tuple[str, ...] = ()
     with exit_on(ExportError, RosterError, GradebookError):
         found, people, table, remarks = _read_results(source)
-        if to in _TABLES:
+        if system in _TABLES:
             with needs("grading"):
-                content = render_csv(table) if to is System.CSV else render_xlsx(table)
+                content = render_csv(table) if system is System.CSV else render_xlsx(table)
             problems = _describe_missing(found)
-        elif to is System.GRADESCOPE:
+        elif system is System.GRADESCOPE:
             content = gradescope.write(found, visibility).encode()
-        elif to is System.CLASSROOM50:
+        elif system is System.CLASSROOM50:
             content = classroom50.write(found, os.environ).encode()
         else:
-            text, problems = _make_table(found, to, roster, people)
+            text, problems = _make_table(found, system, roster, people)
             content = text.encode("utf-8", "backslashreplace")
         if out is None:
             typer.echo(content, nl=False)
         else:
-            write(out, content, None if to in (System.GRADESCOPE, System.CLASSROOM50) else _PRIVATE)
+            write(out, content, None if system in (System.GRADESCOPE, System.CLASSROOM50) else _PRIVATE)
     flagged = [make_one_line(f"{each.path}: {' '.join(each.flags)}") for each in found if each.flags]
     for sentence in (*problems, *remarks, *(f"For you to look at, and not exported: {each}" for each in flagged)):
         _errors.print(sentence, markup=False)
@@ -174,28 +174,28 @@ def _read_results(source: _Source) -> tuple[list[Result], Mapping[str, Student] 
     return found, grades.people if named else None, make_table(grades, source.in_total), tuple(grades.remarks)
 
 
-def _describe_missing(found: list[Result]) -> tuple[str, ...]:
+def _describe_missing(results: list[Result]) -> tuple[str, ...]:
     """A sentence for each grade of which a part is missing, so that its line has no score."""
     from exercise_kit.exports.grades import describe_problem
 
-    said = ((each.path, describe_problem(each)) for each in found)
+    said = ((each.path, describe_problem(each)) for each in results)
     return tuple(make_one_line(f"{path}: {problem}") for path, problem in said if problem)
 
 
 def _make_table(
-    found: list[Result], to: System, roster: Path | None, known: Mapping[str, Student] | None
+    results: list[Result], system: System, roster: Path | None, known_people: Mapping[str, Student] | None
 ) -> tuple[str, tuple[str, ...]]:
     """The CSV file's text, and a sentence for each grade that is not in it; without a roster the gradebook's names."""
     from exercise_kit.exports import canvas, moodle
     from exercise_kit.exports.grades import collect_grades
 
-    if roster is not None and to is System.CANVAS and canvas.is_gradebook(roster):
+    if roster is not None and system is System.CANVAS and canvas.is_gradebook(roster):
         listed = canvas.read_gradebook(roster)
-        grades = collect_grades(found, listed)
+        grades = collect_grades(results, listed)
         return canvas.write(grades, listed), grades.problems
-    people, remarks = _read_people(roster) if roster is not None else (known, ())
-    grades = collect_grades(found, people)
-    if to is System.CANVAS:
+    people, remarks = _read_people(roster) if roster is not None else (known_people, ())
+    grades = collect_grades(results, people)
+    if system is System.CANVAS:
         columns = None if people is None else {name: canvas.make_columns(each) for name, each in people.items()}
         text = canvas.write(grades, columns)
     else:

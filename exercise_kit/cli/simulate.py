@@ -69,17 +69,17 @@ def _make_class(directory: Path, root: Path, students: int, seed: int, lessons: 
     _print_made(made)
 
 
-def _print_made(made: Simulated) -> None:
-    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(made.kinds.items(), key=lambda each: -each[1]))
-    _console.print(f"Made {made.path}: {made.students} students, lessons {', '.join(made.lessons)}.", markup=False)
+def _print_made(simulated_class: Simulated) -> None:
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(simulated_class.kinds.items(), key=lambda each: -each[1]))
+    _console.print(f"Made {simulated_class.path}: {simulated_class.students} students, lessons {', '.join(simulated_class.lessons)}.", markup=False)
     _console.print(f"Answers: {kinds}.", markup=False)
     _console.print("truth.json says what grading has to find. Next:")
-    _console.print(f"  cd {shlex.quote(str(made.path))}", markup=False)
+    _console.print(f"  cd {shlex.quote(str(simulated_class.path))}", markup=False)
     for command in (
         "vit-course grade submitted --jobs 2",
         "vit-course simulate . --check",
         "vit-course report .",
-        f"nbgrader generate_assignment {made.lessons[0]}   # and on, as README.md tells",
+        f"nbgrader generate_assignment {simulated_class.lessons[0]}   # and on, as README.md tells",
     ):
         _console.print(f"  {command}", markup=False)
 

@@ -120,20 +120,20 @@ class Cluster:
         with suppress(Exception):  # nobody answers, or it was closed before
             self._client.close(timeout=2)
 
-    def _remember_end(self, why: str) -> None:
-        self._ended = self._ended or why
+    def _remember_end(self, reason: str) -> None:
+        self._ended = self._ended or reason
 
     def _raise_if_ended(self) -> None:
         if self._ended:
             raise ClusterError(self._ended)
 
-    def _take_worker(self, tried: Collection[str]) -> _Worker:
+    def _take_worker(self, tried_addresses: Collection[str]) -> _Worker:
         """A worker that has a seat for the caller; one of those that were tried only where there is no other."""
         with self._freed:
             while True:
                 self._raise_if_ended()
                 judging = self._list_judging_workers()
-                wanted = [each for each in judging if each.address not in tried] or judging
+                wanted = [each for each in judging if each.address not in tried_addresses] or judging
                 worker = max(wanted, key=lambda each: each.seats - each.busy, default=None)
                 if worker and worker.busy < worker.seats:
                     worker.busy += 1
@@ -181,10 +181,10 @@ class Cluster:
             self._freed.notify_all()
         return result
 
-    def _dismiss_worker(self, worker: _Worker, why: str) -> None:
+    def _dismiss_worker(self, worker: _Worker, reason: str) -> None:
         is_news, worker.may_judge = worker.may_judge or worker.question, False
         if is_news:
-            self._report(make_one_line(f"{worker} grades nothing: {why}."))
+            self._report(make_one_line(f"{worker} grades nothing: {reason}."))
 
     def _list_judging_workers(self) -> list[_Worker]:
         return [each for each in list(self._workers.values()) if each.may_judge and not each.gone]
@@ -281,9 +281,9 @@ def _connect_to_scheduler(address: str) -> Client:
     return client
 
 
-def _query_scheduler(client: Client, what: str, seconds: float) -> Any:
+def _query_scheduler(client: Client, method: str, seconds: float) -> Any:
     """Ask the scheduler, and wait so many seconds."""
-    return client.sync(getattr(client.scheduler, what), callback_timeout=seconds)
+    return client.sync(getattr(client.scheduler, method), callback_timeout=seconds)
 
 
 def _read_connection_timeout() -> float:
@@ -294,9 +294,9 @@ def _read_connection_timeout() -> float:
     return seconds
 
 
-def join_results(there: Result | None, here: Result | None) -> Result:
+def join_results(worker_result: Result | None, local_result: Result | None) -> Result:
     """One result of exercises that were judged on a worker, and of those that were judged on this machine."""
-    results = [each for each in (there, here) if each]
+    results = [each for each in (worker_result, local_result) if each]
     failed = [each for each in results if each.status != "graded"]
     first = (failed or results)[0]
     if failed or len(results) == 1:

@@ -25,26 +25,26 @@ def _index_by_lower_case() -> dict[str, Exercise]:
     return {name.lower(): exercise for name, exercise in course().exercises.items()}
 
 
-def describe_unknown_exercise(name: object, objects: tuple[object, ...] = (), called: str = "check") -> str:
-    """Say that ``name`` is no exercise, to who ``called`` a function with it."""
+def describe_unknown_exercise(name: object, objects: tuple[object, ...] = (), function_name: str = "check") -> str:
+    """Say that ``name`` is no exercise, to who ``function_name`` a function with it."""
     if not isinstance(name, str):
         meant = next(
             filter(None, map(find_exercise, (*objects, getattr(name, "__name__", None)))), _get_first_exercise()
         )
-        first = f"The name of the exercise comes first, in quotes: {_write_example_call(called, meant)}."
+        first = f"The name of the exercise comes first, in quotes: {_write_example_call(function_name, meant)}."
         return f"{first} This is {describe_kind(name)}."
     if not name.strip():
-        wanted = "its name, and what you wrote for it" if called == "check" else "its name"
-        return f"Which exercise? Give {wanted}: {_write_example_call(called, _get_first_exercise())}."
+        wanted = "its name, and what you wrote for it" if function_name == "check" else "its name"
+        return f"Which exercise? Give {wanted}: {_write_example_call(function_name, _get_first_exercise())}."
     known = _index_by_lower_case()
     near = difflib.get_close_matches(name.strip().lower(), known, n=1, cutoff=0.5)
     all_of_them = ", ".join(each.name for each in known.values())
-    hint = f"Did you mean {_write_example_call(called, known[near[0]])}?" if near else f"There are: {all_of_them}."
+    hint = f"Did you mean {_write_example_call(function_name, known[near[0]])}?" if near else f"There are: {all_of_them}."
     return f"There is no exercise called {quote_first_line(name, 60)}. {hint}"
 
 
-def _write_example_call(called: str, exercise: Exercise) -> str:
-    return write_check_call(exercise) if called == "check" else f'`{called}("{exercise.name}")`'
+def _write_example_call(function_name: str, exercise: Exercise) -> str:
+    return write_check_call(exercise) if function_name == "check" else f'`{function_name}("{exercise.name}")`'
 
 
 def _get_first_exercise() -> Exercise:
@@ -82,33 +82,33 @@ def find_problem_with_objects(exercise: Exercise, objects: tuple[object, ...]) -
     return None
 
 
-def _describe_wanted_objects(wanted: int, exercise: Exercise) -> str:
+def _describe_wanted_objects(count: int, exercise: Exercise) -> str:
     if exercise.file:
         return "the name of your file"
     kind = ("class", "classes") if exercise.is_class else ("function", "functions")
-    return f"one {kind[0]} to check" if wanted == 1 else f"{wanted} {kind[1]} to check"
+    return f"one {kind[0]} to check" if count == 1 else f"{count} {kind[1]} to check"
 
 
-def _describe_wrong_kind(exercise: Exercise, index: int, given: object) -> str | None:
+def _describe_wrong_kind(exercise: Exercise, index: int, value: object) -> str | None:
     kind = "class" if exercise.is_class else "function"
-    if inspect.isclass(given) if exercise.is_class else callable(given) and not inspect.isclass(given):
+    if inspect.isclass(value) if exercise.is_class else callable(value) and not inspect.isclass(value):
         return None
     advice = "Write"
-    if isinstance(given, str):
+    if isinstance(value, str):
         advice = "Leave out the quotes:"
-    elif not callable(given) and given is not None:
+    elif not callable(value) and value is not None:
         advice = f"Give the {kind} itself, without calling it:"
-    elif exercise.is_class and isinstance(given, nn.Module):
+    elif exercise.is_class and isinstance(value, nn.Module):
         advice = "Give the class itself, without building it:"
-    wrong = f"{exercise.objects[index]} has to be a {kind}, and this is {describe_kind(given)}."
+    wrong = f"{exercise.objects[index]} has to be a {kind}, and this is {describe_kind(value)}."
     return f"{wrong} {advice} {write_check_call(exercise)}."
 
 
-def _describe_wrong_parameters(exercise: Exercise, index: int, given: object) -> str | None:
-    """Say which parameters the exercise's own has, where ``given`` cannot be called with as many; None where it can."""
+def _describe_wrong_parameters(exercise: Exercise, index: int, value: object) -> str | None:
+    """Say which parameters the exercise's own has, where ``value`` cannot be called with as many; None where it can."""
     expected = _list_required_parameters(exercise, index)
     try:
-        signature = inspect.signature(given)  # type: ignore[arg-type]  # _describe_wrong_kind let callables pass only
+        signature = inspect.signature(value)  # type: ignore[arg-type]  # _describe_wrong_kind let callables pass only
     except (TypeError, ValueError):  # some callables do not tell
         return None
     if expected is None or _accepts_argument_count(signature, len(expected)):

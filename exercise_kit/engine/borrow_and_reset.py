@@ -31,7 +31,7 @@ def borrow(name: str) -> Any:
     """
     known = find_exercise(name)
     if known is None:
-        print(describe_unknown_exercise(name, called="borrow"))
+        print(describe_unknown_exercise(name, function_name="borrow"))
         return None
     if not read_release_settings().borrow:
         print("Your teacher has switched borrowing off. Ask them, or go on with what does not need this part.")
@@ -59,7 +59,7 @@ def reset(name: str) -> None:
     known = find_exercise(name)
     text = _read_stubs().get(known.name) if known else None
     if known is None or text is None:
-        print(f"{known.name} has no cell to fill in." if known else describe_unknown_exercise(name, called="reset"))
+        print(f"{known.name} has no cell to fill in." if known else describe_unknown_exercise(name, function_name="reset"))
         return
     shell = find_ipython_shell()
     if shell is None or not hasattr(shell, "kernel"):

@@ -55,29 +55,29 @@ def replace_by_reference(parts: Mapping[str, Mapping[str, Any]], objects: Sequen
 
 
 def describe_parts_carried_forward(
-    name: str, parts: Sequence[str], wrong: Collection[str], gained: int, failed: int
+    name: str, parts: Sequence[str], wrong_parts: Collection[str], gained_count: int, failed_count: int
 ) -> str:
     """Tell the student about the parts.
 
     Args:
         name: of the exercise.
         parts: the names of the exercises whose answers it calls.
-        wrong: those of which checks of their own fail; empty where these were not evaluated.
-        gained: how many checks pass only with right answers to the parts.
-        failed: how many checks fail all the same.
+        wrong_parts: those of which checks of their own fail; empty where these were not evaluated.
+        gained_count: how many checks pass only with right answers to the parts.
+        failed_count: how many checks fail all the same.
     """
-    names = [f"`{part}`" for part in parts if part in wrong] or [f"`{part}`" for part in parts]
+    names = [f"`{part}`" for part in parts if part in wrong_parts] or [f"`{part}`" for part in parts]
     calls = f"calls your {join_names(names)}, which {'is' if len(names) == 1 else 'are'} not right"
-    if not failed:
+    if not failed_count:
         return f"{name} is right. It {calls}: the mistake is there, and costs points there alone."
-    more = "1 more check passes and counts" if gained == 1 else f"{gained} more checks pass and count"
+    more = "1 more check passes and counts" if gained_count == 1 else f"{gained_count} more checks pass and count"
     return f"{name} {calls}. With right ones in their places {more}; what fails below is the mistake of {name}."
 
 
-def _iterate_functions(of: object) -> Iterator[Callable[..., Any]]:
+def _iterate_functions(value: object) -> Iterator[Callable[..., Any]]:
     """The student's functions in an object: itself, or the methods of a class; none of the course's own."""
     ours = f"{read_package_name()}."
-    held = vars(of).values() if inspect.isclass(of) else (of,)
+    held = vars(value).values() if inspect.isclass(value) else (value,)
     for each in map(inspect.unwrap, filter(callable, held)):
         if inspect.isfunction(each) and not str(each.__globals__.get("__name__")).startswith(ours):
             yield each

@@ -50,20 +50,20 @@ def group_by_cause(results: Sequence[CheckResult]) -> tuple[list[CauseGroup], li
     ]
 
 
-def _make_group(first: CheckResult, members: Sequence[CheckResult]) -> CauseGroup:
-    others = [each for each in members if each is not first]
+def _make_group(leading_result: CheckResult, members: Sequence[CheckResult]) -> CauseGroup:
+    others = [each for each in members if each is not leading_result]
     same = tuple(each for each in others if each.verdict == Verdict.FAIL)
-    return CauseGroup(first, same, tuple(each for each in others if each.verdict == Verdict.UNDECIDED))
+    return CauseGroup(leading_result, same, tuple(each for each in others if each.verdict == Verdict.UNDECIDED))
 
 
-def _rank_by_verdict(first: CheckResult) -> int:
+def _rank_by_verdict(result: CheckResult) -> int:
     """Lower is earlier."""
-    if first.verdict == Verdict.UNDECIDED:
-        return 5 if first.reason == Reason.REMARK else 6
-    if first.leads:
+    if result.verdict == Verdict.UNDECIDED:
+        return 5 if result.reason == Reason.REMARK else 6
+    if result.leads:
         return 0
-    if first.reason == Reason.CHANGED:
+    if result.reason == Reason.CHANGED:
         return 1
-    if first.reason in _SHAPES:
+    if result.reason in _SHAPES:
         return 2
-    return 3 if first.causes or first.misconception else 4
+    return 3 if result.causes or result.misconception else 4

@@ -26,7 +26,7 @@ _WITNESSES = 3  # known mistakes that tell whether a check gives everybody other
 
 
 def mark_numbers_made_by_chance(
-    exercise: Exercise, outcomes: Sequence[Outcome], student: Callable[[], Student]
+    exercise: Exercise, outcomes: Sequence[Outcome], make_student: Callable[[], Student]
 ) -> list[Outcome]:
     """Say of wrong numbers that nobody has named that they are made by chance, where they are.
 
@@ -35,31 +35,31 @@ def mark_numbers_made_by_chance(
     Args:
         exercise: whose checks.
         outcomes: with their causes.
-        student: makes the one that was asked.
+        make_student: makes the one that was asked.
     """
     unnamed = [each for each in outcomes if each.result.is_unnamed_number and not each.result.guard]
-    if not unnamed or not _fails_by_chance(exercise, unnamed[0].check, student):
+    if not unnamed or not _fails_by_chance(exercise, unnamed[0].check, make_student):
         return list(outcomes)
     first = replace(unnamed[0].result, seen=RANDOM[0], expected=RANDOM[1], look=_LOOK)
     told = {each.check.name: replace(each.result, same_as=first.name) for each in unnamed} | {first.name: first}
     return [replace(each, result=told.get(each.check.name, each.result)) for each in outcomes]
 
 
-def _fails_by_chance(exercise: Exercise, check: Check, student: Callable[[], Student]) -> bool:
-    if _is_repeatable(check, student):
+def _fails_by_chance(exercise: Exercise, check: Check, make_student: Callable[[], Student]) -> bool:
+    if _is_repeatable(check, make_student):
         return False
     witnesses = exercise.misconceptions[:_WITNESSES]
     return all(_is_repeatable_with_mistake(wrong, exercise.objects, check) for wrong in witnesses)
 
 
 @cache
-def _is_repeatable_with_mistake(wrong: Misconception, names: tuple[str, ...], check: Check) -> bool:
-    return _is_repeatable(check, lambda: Student(dict(zip(names, wrong.objects, strict=True))))
+def _is_repeatable_with_mistake(mistake: Misconception, names: tuple[str, ...], check: Check) -> bool:
+    return _is_repeatable(check, lambda: Student(dict(zip(names, mistake.objects, strict=True))))
 
 
-def _is_repeatable(check: Check, student: Callable[[], Student]) -> bool:
+def _is_repeatable(check: Check, make_student: Callable[[], Student]) -> bool:
     """Say whether a check finds the same with two seeds."""
-    return is_same_record(*(_record_check(check, student(), seed) for seed in _SEEDS))
+    return is_same_record(*(_record_check(check, make_student(), seed) for seed in _SEEDS))
 
 
 def _record_check(check: Check, student: Student, seed: int) -> list[object]:

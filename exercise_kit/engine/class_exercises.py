@@ -79,10 +79,10 @@ def use_class(folder: Path | None) -> None:
     _InUse.files = find_class_files(folder)
 
 
-def use_class_by_default(folder: Callable[[], Path | None]) -> None:
+def use_class_by_default(find_folder: Callable[[], Path | None]) -> None:
     """Serve the class that ``folder()`` gives, unless something has been chosen before."""
     if _InUse.files is None:
-        use_class(folder())
+        use_class(find_folder())
 
 
 def get_class_files_in_use() -> ClassFiles:
@@ -90,18 +90,18 @@ def get_class_files_in_use() -> ClassFiles:
     return _InUse.files or ClassFiles()
 
 
-def load_class_exercises(package: str, found: ClassFiles, course: Mapping[str, object]) -> ClassExercises | None:
+def load_class_exercises(package: str, class_files: ClassFiles, course_exercises: Mapping[str, object]) -> ClassExercises | None:
     """The exercises of a class, or of a student's release, beside those of the course; None: there are none.
 
     Args:
         package: the course's package, by its name.
-        found: the files of a class.
-        course: the exercises of the course, by name.
+        class_files: the files of a class.
+        course_exercises: the exercises of the course, by name.
     """
-    if found.folder:
-        return ClassExercises(package, found.folder / EXERCISES, course)
+    if class_files.folder:
+        return ClassExercises(package, class_files.folder / EXERCISES, course_exercises)
     released = Path(str(files(package))) / PACKAGE
-    return ClassExercises(package, released, course) if released.is_dir() else None
+    return ClassExercises(package, released, course_exercises) if released.is_dir() else None
 
 
 class ClassExercises:
@@ -233,15 +233,15 @@ def find_error_line(error: BaseException, folder: Path) -> tuple[Path, int] | No
     return None
 
 
-def describe_error_with_line(error: BaseException, folder: Path, otherwise: str) -> str:
+def describe_error_with_line(error: BaseException, folder: Path, fallback_place: str) -> str:
     """An exception with the innermost line of a file in ``folder``, as "exercises/count.py:12: NameError: ...".
 
     Args:
         error: what was raised.
         folder: of the class, or of its checks.
-        otherwise: the file that is named where no line is known.
+        fallback_place: the file that is named where no line is known.
     """
     place = find_error_line(error, folder)
-    where = f"{place[0].relative_to(folder)}:{place[1]}" if place else otherwise
+    where = f"{place[0].relative_to(folder)}:{place[1]}" if place else fallback_place
     words = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{where}: {type(error).__name__}: {words}"

@@ -17,9 +17,9 @@ from exercise_kit.quoting import convert_to_text, quote_first_line
 from exercise_kit.reasons import Reason
 
 
-def format_shape(of: Tensor | Sequence[int]) -> str:
+def format_shape(tensor_or_sizes: Tensor | Sequence[int]) -> str:
     """A shape as people write it: (2, 10, 48)."""
-    sizes = of.shape if is_tensor(of) else of
+    sizes = tensor_or_sizes.shape if is_tensor(tensor_or_sizes) else tensor_or_sizes
     return "(" + ", ".join(str(int(size)) for size in sizes) + ("," if len(sizes) == 1 else "") + ")"
 
 
@@ -69,9 +69,9 @@ def describe_briefly(value: object) -> str:
     return quote_first_line(text, 60) if _LIVE.search(text) else text
 
 
-def join_names(names: Sequence[str], most: int = 4) -> str:
+def join_names(names: Sequence[str], max_names: int = 4) -> str:
     """The first names, and how many more there are."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return ", ".join(names[:max_names]) + (f" and {len(names) - max_names} more" if len(names) > max_names else "")
 
 
 # how far one factor or one offset may be off and still tell all values: rounding in half precision
@@ -80,46 +80,46 @@ _ROUNDING = 1e-3
 _OFF_ONE = 2e-2
 
 
-def find_nan_or_zeros(found: Tensor, right: Tensor, axes: Sequence[str] = ()) -> tuple[str, str, str] | None:
+def find_nan_or_zeros(actual: Tensor, expected: Tensor, axes: Sequence[str] = ()) -> tuple[str, str, str] | None:
     """(seen, expected, look) for an answer that tells nothing: NaN, infinity, or nothing but zeros."""
-    found, right = found.double(), right.double()
-    if right.isfinite().all() and not found.isfinite().all():
-        kind = "NaN (not a number)" if found.isnan().any() else "infinite"
+    actual, expected = actual.double(), expected.double()
+    if expected.isfinite().all() and not actual.isfinite().all():
+        kind = "NaN (not a number)" if actual.isnan().any() else "infinite"
         look = "Print the tensors on the way: which is the first that holds it?"
-        odd = ~found.isfinite()
+        odd = ~actual.isfinite()
         first = "" if odd.all() or not axes else f"; the first is at {_describe_place(odd, axes)}"
         return f"{_describe_share(odd, 'is', 'are')} {kind}{first}", "finite numbers", look
-    if found.numel() > 1 and not found.any():
+    if actual.numel() > 1 and not actual.any():
         look = "Which line writes into the result? Print something there: does it run at all?"
         return "every value is 0, as in a tensor that was never filled", "numbers computed from the input", look
     return None
 
 
-def find_constant_factor_or_offset(found: Tensor, right: Tensor) -> tuple[str, str, str] | None:
+def find_constant_factor_or_offset(actual: Tensor, expected: Tensor) -> tuple[str, str, str] | None:
     """(seen, expected, look) where one number tells all values: a constant, a factor, an offset."""
-    found, right = found.double(), right.double()
-    scale = float(right.abs().max()) if right.numel() > 2 and right.isfinite().all() else 0.0
-    if scale == 0 or _is_constant(right) or torch.equal(*(each.flatten().sort().values for each in (found, right))):
+    actual, expected = actual.double(), expected.double()
+    scale = float(expected.abs().max()) if expected.numel() > 2 and expected.isfinite().all() else 0.0
+    if scale == 0 or _is_constant(expected) or torch.equal(*(each.flatten().sort().values for each in (actual, expected))):
         return None  # the right numbers in other places have no factor and no offset
-    if _is_constant(found):
-        value = _format_number(float(found.flatten()[0]), 4)
+    if _is_constant(actual):
+        value = _format_number(float(actual.flatten()[0]), 4)
         return f"every value is {value}", "values that differ from each other", "Where does the input enter the result?"
     rounding = _ROUNDING * 1e-2 * scale
-    factor = float((found * right).sum() / right.square().sum())
-    if abs(factor - 1) > _ROUNDING and torch.allclose(found, factor * right, rtol=_ROUNDING, atol=rounding):
+    factor = float((actual * expected).sum() / expected.square().sum())
+    if abs(factor - 1) > _ROUNDING and torch.allclose(actual, factor * expected, rtol=_ROUNDING, atol=rounding):
         look = "Which line multiplies or divides once too often, or not often enough?"
         return f"every value is {factor:.4g} times what it should be", "a factor of 1", look
-    offset = float((found - right).mean())
-    if abs(offset) > _ROUNDING * scale and bool(((found - right - offset).abs() <= rounding).all()):
+    offset = float((actual - expected).mean())
+    if abs(offset) > _ROUNDING * scale and bool(((actual - expected - offset).abs() <= rounding).all()):
         look = "Which line adds or subtracts once too often, or not often enough?"
         return f"every value is {abs(offset):.4g} too {'large' if offset > 0 else 'small'}", "a difference of 0", look
-    return _find_missing_negatives(found, right, rounding) or _find_row_offsets(found, right, rounding)
+    return _find_missing_negatives(actual, expected, rounding) or _find_row_offsets(actual, expected, rounding)
 
 
-def _find_missing_negatives(found: Tensor, right: Tensor, rounding: float) -> tuple[str, str, str] | None:
+def _find_missing_negatives(actual: Tensor, expected: Tensor, rounding: float) -> tuple[str, str, str] | None:
     """(seen, expected, look) where all is right but for what lies below 0, as behind a ReLU."""
-    below = right < -rounding
-    if not below.any() or found[below].any() or not torch.allclose(found[~below], right[~below], atol=rounding):
+    below = expected < -rounding
+    if not below.any() or actual[below].any() or not torch.allclose(actual[~below], expected[~below], atol=rounding):
         return None
     look = "Which step gives no negative number, and who asked for it?"
     return (
@@ -129,31 +129,31 @@ def _find_missing_negatives(found: Tensor, right: Tensor, rounding: float) -> tu
     )
 
 
-def _find_row_offsets(found: Tensor, right: Tensor, rounding: float) -> tuple[str, str, str] | None:
+def _find_row_offsets(actual: Tensor, expected: Tensor, rounding: float) -> tuple[str, str, str] | None:
     """(seen, expected, look) where all numbers along the last axis have the same offset, and other ones elsewhere."""
-    off = found - right
-    apart = (off - off[..., :1]).abs().max() if right.ndim > 1 and right.shape[-1] > 2 else off.abs().max()
+    off = actual - expected
+    apart = (off - off[..., :1]).abs().max() if expected.ndim > 1 and expected.shape[-1] > 2 else off.abs().max()
     if apart > rounding or off.abs().max() < rounding / _ROUNDING:
         return None
     look = "Which number do you add or subtract there, one for all that stand along the last axis?"
-    centered = bool((found.mean(-1).abs() <= rounding).all())
+    centered = bool((actual.mean(-1).abs() <= rounding).all())
     zero = ": their mean is 0 everywhere" if centered else ""
     return f"all values along the last axis are off by one and the same number{zero}", "no such offset", look
 
 
-def find_rows_not_summing_to_one(found: Tensor, right: Tensor, axes: Sequence[str]) -> tuple[str, str, str] | None:
+def find_rows_not_summing_to_one(actual: Tensor, expected: Tensor, axes: Sequence[str]) -> tuple[str, str, str] | None:
     """(seen, expected, look) for rows that should sum to 1, as those of a softmax do, and do not."""
-    if right.ndim < 2 or right.shape[-1] < 2 or not right.is_floating_point() or not found.is_floating_point():
+    if expected.ndim < 2 or expected.shape[-1] < 2 or not expected.is_floating_point() or not actual.is_floating_point():
         return None
-    found, right = found.double(), right.double()
-    off = (found.sum(-1) - 1).abs() > _OFF_ONE
-    if bool((right < 0).any()) or bool(((right.sum(-1) - 1).abs() > _OFF_ONE).any()) or not off.any():
+    actual, expected = actual.double(), expected.double()
+    off = (actual.sum(-1) - 1).abs() > _OFF_ONE
+    if bool((expected < 0).any()) or bool(((expected.sum(-1) - 1).abs() > _OFF_ONE).any()) or not off.any():
         return None
-    names = axes if len(axes) == right.ndim else ()
+    names = axes if len(axes) == expected.ndim else ()
     place = (
-        f"{_describe_place(off, names[:-1])}, sums to {_format_number(float(found.sum(-1)[_find_first_index(off)]), 4)}"
+        f"{_describe_place(off, names[:-1])}, sums to {_format_number(float(actual.sum(-1)[_find_first_index(off)]), 4)}"
     )
-    along = (f"along the axis of the {name}" for axis, name in enumerate(names) if _sums_to_one(found, axis))
+    along = (f"along the axis of the {name}" for axis, name in enumerate(names) if _sums_to_one(actual, axis))
     elsewhere = f"; they do {named}" if (named := next(along, "")) else ""
     share = _describe_share(off, "does not sum", "do not sum").replace("value", "row")
     seen = f"{'none of its rows sums' if off.all() else share} to 1{elsewhere}"
@@ -161,8 +161,8 @@ def find_rows_not_summing_to_one(found: Tensor, right: Tensor, axes: Sequence[st
     return f"{seen}; the first, at {place}", "1 for every row", look
 
 
-def _sums_to_one(found: Tensor, axis: int) -> bool:
-    return bool(((found.sum(axis) - 1).abs() <= _OFF_ONE).all())
+def _sums_to_one(tensor: Tensor, axis: int) -> bool:
+    return bool(((tensor.sum(axis) - 1).abs() <= _OFF_ONE).all())
 
 
 def find_first_difference(
@@ -204,14 +204,14 @@ def _is_constant(tensor: Tensor) -> bool:
     return bool((tensor == tensor.flatten()[0]).all())
 
 
-def _format_two_numbers(here: float, there: float, boolean: bool) -> tuple[str, str]:
+def _format_two_numbers(first: float, second: float, boolean: bool) -> tuple[str, str]:
     """Two numbers with as few digits as tell them apart, four at least."""
-    if boolean and {here, there} <= {0.0, 1.0}:
-        return str(bool(here)), str(bool(there))
+    if boolean and {first, second} <= {0.0, 1.0}:
+        return str(bool(first)), str(bool(second))
     for digits in range(4, 17):
-        if _format_number(here, digits) != _format_number(there, digits):
-            return _format_number(here, digits), _format_number(there, digits)
-    return _format_number(here, 17), _format_number(there, 17)
+        if _format_number(first, digits) != _format_number(second, digits):
+            return _format_number(first, digits), _format_number(second, digits)
+    return _format_number(first, 17), _format_number(second, 17)
 
 
 def _format_number(number: float, digits: int) -> str:
@@ -229,13 +229,13 @@ def _describe_shared_index(differs: Tensor, names: Sequence[str]) -> str:
     return ""
 
 
-def _describe_share(mask: Tensor, one: str, many: str) -> str:
+def _describe_share(mask: Tensor, singular: str, plural: str) -> str:
     count, total = int(mask.sum()), mask.numel()
     if count == total:
-        return f"all of its values {many}" if total > 1 else f"its value {one}"
+        return f"all of its values {plural}" if total > 1 else f"its value {singular}"
     if count < 4:
-        return f"{count} of its {total} values {one if count == 1 else many}"
-    return f"{max(round(100 * count / total), 1)} % of its values {many}"
+        return f"{count} of its {total} values {singular if count == 1 else plural}"
+    return f"{max(round(100 * count / total), 1)} % of its values {plural}"
 
 
 # relative and absolute; float32 sums over some hundred terms differ by about 1e-6 between right variants,
@@ -312,10 +312,10 @@ def _find_difference(
     ), look or by_hand
 
 
-def expect_tensor(actual: object, wanted: Sequence[int], name: str) -> Tensor:
+def expect_tensor(actual: object, expected_shape: Sequence[int], name: str) -> Tensor:
     """``actual`` as a tensor, or a failure that says what it is instead, or which shape it has."""
     if not isinstance(actual, Tensor):
-        expected = f"a tensor of shape {_format_wanted_shape(wanted)}"
+        expected = f"a tensor of shape {_format_wanted_shape(expected_shape)}"
         raise Failure(
             f"{name} is {describe_kind(actual)}",
             expected,
@@ -323,10 +323,10 @@ def expect_tensor(actual: object, wanted: Sequence[int], name: str) -> Tensor:
             Reason.KIND,
             describe_kind(actual),
         )
-    if tuple(actual.shape) != tuple(wanted):
+    if tuple(actual.shape) != tuple(expected_shape):
         raise Failure(
             f"{name} has the shape {_format_wanted_shape(actual.shape)}",
-            f"{_format_wanted_shape(wanted)}{_suggest_reshape(actual.shape, wanted)}",
+            f"{_format_wanted_shape(expected_shape)}{_suggest_reshape(actual.shape, expected_shape)}",
             "Write the shape of every intermediate tensor beside its line.",
             Reason.SHAPE,
         )
@@ -370,7 +370,7 @@ def get_tolerance(actual: Tensor, expected: Tensor) -> tuple[float, float]:
     return TOLERANCE.get(coarser, (1e-4, 1e-5))
 
 
-def _suggest_reshape(sizes: Sequence[int], wanted: Sequence[int]) -> str:
-    if len(sizes) != len(wanted) and wanted:
-        return f", with {len(wanted)} ax{'i' if len(wanted) == 1 else 'e'}s"
-    return ": the same sizes in another order" if sorted(sizes) == sorted(wanted) else ""
+def _suggest_reshape(sizes: Sequence[int], expected_sizes: Sequence[int]) -> str:
+    if len(sizes) != len(expected_sizes) and expected_sizes:
+        return f", with {len(expected_sizes)} ax{'i' if len(expected_sizes) == 1 else 'e'}s"
+    return ": the same sizes in another order" if sorted(sizes) == sorted(expected_sizes) else ""

@@ -212,9 +212,9 @@ def course() -> Course:
 
 
 @lru_cache(maxsize=1)
-def _make_course(where: str, of_class: ClassFiles) -> Course:
-    known = _import_course(where)
-    own = load_class_exercises(read_package_name(), of_class, known.exercises)
+def _make_course(location: str, class_files: ClassFiles) -> Course:
+    known = _import_course(location)
+    own = load_class_exercises(read_package_name(), class_files, known.exercises)
     if own is None:
         return known
 
@@ -231,9 +231,9 @@ def _make_course(where: str, of_class: ClassFiles) -> Course:
     )
 
 
-def _import_course(where: str) -> Course:
-    module, _, name = where.partition(":")
-    said = f"{VARIABLE} is {where!r}" if VARIABLE in os.environ else f"{VARIABLE} is not set"
+def _import_course(location: str) -> Course:
+    module, _, name = location.partition(":")
+    said = f"{VARIABLE} is {location!r}" if VARIABLE in os.environ else f"{VARIABLE} is not set"
     advice = f'{said}; it names a module and a Course in it, as "{DEFAULT}" does'
     try:
         found = getattr(import_module(module), name, None)

@@ -28,7 +28,7 @@ MOST_EVIDENCE = 3
 MOST_NAMES = 3
 
 
-def _always_holds(wrong: Misconception) -> bool:
+def _always_holds(mistake: Misconception) -> bool:
     """Hold every sentence for true, where no student is at hand of whom it could be untrue."""
     return True
 
@@ -51,33 +51,33 @@ class Compared:
         self._seen: dict[tuple[Misconception, str], tuple[bool, Record]] = {}
         self._agrees: dict[tuple[Misconception, str], bool] = {}
 
-    def fails(self, wrong: Misconception, name: str) -> bool:
+    def fails(self, mistake: Misconception, name: str) -> bool:
         """Say whether a misconception fails a check."""
-        place = wrong, name
+        place = mistake, name
         if place not in self._seen:
-            self._seen[place] = self._observe(wrong, name)
+            self._seen[place] = self._observe(mistake, name)
         return self._seen[place][0]
 
-    def agrees(self, wrong: Misconception, name: str) -> bool:
+    def agrees(self, mistake: Misconception, name: str) -> bool:
         """Say whether a misconception gives in a check what the student gave."""
-        place = wrong, name
+        place = mistake, name
         if place not in self._agrees:
-            self.fails(wrong, name)
+            self.fails(mistake, name)
             self._agrees[place] = is_same_record(self._seen[place][1], self._records[name])
         return self._agrees[place]
 
-    def explains(self, wrong: Misconception, name: str) -> bool:
+    def explains(self, mistake: Misconception, name: str) -> bool:
         """Say whether a misconception fails a check, with what the student gave."""
-        return self.fails(wrong, name) and self.agrees(wrong, name)
+        return self.fails(mistake, name) and self.agrees(mistake, name)
 
-    def may_be_same_step(self, wrong: Misconception, name: str) -> bool:
+    def may_be_same_step(self, mistake: Misconception, name: str) -> bool:
         """Say whether each exception that both raise in a check may come from the same step."""
-        return all(map(_may_be_same_step, self._seen[wrong, name][1], self._records[name]))
+        return all(map(_may_be_same_step, self._seen[mistake, name][1], self._records[name]))
 
-    def count_against(self, wrong: Misconception, failed: Iterable[str]) -> int:
+    def count_against(self, mistake: Misconception, failed: Iterable[str]) -> int:
         """In how many checks that both fail a misconception was observed to give something else."""
-        observed = [name for name in failed if (wrong, name) in self._seen]
-        return sum(self.fails(wrong, name) and not self.agrees(wrong, name) for name in observed)
+        observed = [name for name in failed if (mistake, name) in self._seen]
+        return sum(self.fails(mistake, name) and not self.agrees(mistake, name) for name in observed)
 
 
 def find_causes(
@@ -121,10 +121,10 @@ def _is_bare_bool(entry: object) -> bool:
     return isinstance(entry, tuple) and entry[:1] == ("returned",) and isinstance(entry[-1], bool)
 
 
-def _may_be_same_step(first: object, second: object) -> bool:
+def _may_be_same_step(first_entry: object, second_entry: object) -> bool:
     """Say whether two entries of records hold exceptions that may come from the same step, or none."""
-    if isinstance(first, tuple) and isinstance(second, tuple):
-        return all(map(may_share_operation, first, second))
+    if isinstance(first_entry, tuple) and isinstance(second_entry, tuple):
+        return all(map(may_share_operation, first_entry, second_entry))
     return True
 
 
@@ -133,7 +133,7 @@ def _drop_too_many_causes(causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
     return causes if len(causes) <= MOST_NAMES else ()
 
 
-def _explains_failure(wrong: Misconception, record: Record, failed: Set[str], name: str, seen: Compared) -> bool:
+def _explains_failure(mistake: Misconception, record: Record, failed: Set[str], name: str, seen: Compared) -> bool:
     """Say whether a misconception fails a check as the student does, and the other failures do not speak against it.
 
     One alike answer may be chance: zeros match whatever gives zeros in that check. So of the checks that both
@@ -143,56 +143,56 @@ def _explains_failure(wrong: Misconception, record: Record, failed: Set[str], na
     """
     only_raised = all(isinstance(entry, tuple) and entry[:1] == ("raised",) for entry in record)
     most_against = 0 if only_raised or all(map(_is_bare_bool, record)) else (len(failed) - 1) // 2
-    if seen.count_against(wrong, failed) > most_against or not seen.explains(wrong, name):
+    if seen.count_against(mistake, failed) > most_against or not seen.explains(mistake, name):
         return False
-    if only_raised and not seen.may_be_same_step(wrong, name):
+    if only_raised and not seen.may_be_same_step(mistake, name):
         return False
     agreeing = against = 0
     for each in failed:
-        if not seen.fails(wrong, each):
+        if not seen.fails(mistake, each):
             continue
-        agreeing += seen.agrees(wrong, each)
-        against += not seen.agrees(wrong, each)
+        agreeing += seen.agrees(mistake, each)
+        against += not seen.agrees(mistake, each)
         if against > most_against:
             return False
     return agreeing > against
 
 
 def _is_supported(
-    wrong: Misconception, records: Mapping[str, Record], failed: Set[str], seen: Compared, decisive: Set[str]
+    mistake: Misconception, records: Mapping[str, Record], failed: Set[str], seen: Compared, decisive: Set[str]
 ) -> bool:
     """Say whether a misconception explains at least as many failures as it would cause that the student does not have.
 
     A student may pass a few guards that the misconception fails: an error, say, that it forgets besides. Whoever passes
     a decisive check has not made it: a name never contradicts a tick of the same report.
     """
-    if any(name not in failed and seen.fails(wrong, name) for name in records if name in decisive):
+    if any(name not in failed and seen.fails(mistake, name) for name in records if name in decisive):
         return False
-    explained = sum(seen.explains(wrong, each) for each in failed if each in records)
-    return not _fails_more(wrong, [each for each in records if each not in failed], explained, seen)
+    explained = sum(seen.explains(mistake, each) for each in failed if each in records)
+    return not _fails_more(mistake, [each for each in records if each not in failed], explained, seen)
 
 
-def _fails_more(wrong: Misconception, names: Sequence[str], count: int, seen: Compared) -> bool:
+def _fails_more(mistake: Misconception, names: Sequence[str], count: int, seen: Compared) -> bool:
     """Say whether a misconception fails more than ``count`` of these checks."""
-    fails = (name for name in names if seen.fails(wrong, name)) if len(names) > count else iter(())
+    fails = (name for name in names if seen.fails(mistake, name)) if len(names) > count else iter(())
     return next(islice(fails, count, None), None) is not None
 
 
-def _may_be_two_mistakes(found: Mapping[str, tuple[Cause, ...]]) -> bool:
+def _may_be_two_mistakes(causes_by_check: Mapping[str, tuple[Cause, ...]]) -> bool:
     """Say whether no one misconception explains all failures, so that there may be two."""
-    return bool(found) and not set.intersection(*(set(each) for each in found.values()))
+    return bool(causes_by_check) and not set.intersection(*(set(each) for each in causes_by_check.values()))
 
 
 def find_causes_in_pairs(
     exercise: Exercise,
     records: Mapping[str, Record],
     failed: Sequence[str],
-    found: Mapping[str, tuple[Cause, ...]],
+    known_causes: Mapping[str, tuple[Cause, ...]],
     observe: Observe,
     decisive: Set[str] = frozenset(),
     holds: Holds = _always_holds,
 ) -> dict[str, tuple[Cause, ...]]:
-    """``found``, what single misconceptions explain, with two at once wherever these explain more.
+    """``known_causes``, what single misconceptions explain, with two at once wherever these explain more.
 
     A pair explains the failures if:
 
@@ -206,21 +206,21 @@ def find_causes_in_pairs(
         exercise: whose pairs are to choose from.
         records: what the student gave in every check that ran, by the check's name.
         failed: the names of the checks that the student failed.
-        found: the single misconceptions that explain each of them; a check that is missing here was not evaluated.
+        known_causes: the single misconceptions that explain each of them; a check that is missing here was not evaluated.
         observe: for a misconception and a check's name, whether it fails that check, and what it gives there.
         decisive: as :func:`find_causes` has it.
         holds: whether a misconception's sentence is true of the student.
 
     Returns:
-        ``found``, with the cause of the pair at every failure that the pair explains.
+        ``known_causes``, with the cause of the pair at every failure that the pair explains.
     """
 
-    pairs = list_pairs(exercise) if _may_be_two_mistakes(found) else ()
+    pairs = list_pairs(exercise) if _may_be_two_mistakes(known_causes) else ()
     if not pairs:
-        return dict(found)
+        return dict(known_causes)
     seen = Compared(records, observe)
-    unexplained = [name for name in failed if name in found and not found[name] and _has_values(records[name])]
-    alone = Counter(cause for causes in found.values() for cause in causes)
+    unexplained = [name for name in failed if name in known_causes and not known_causes[name] and _has_values(records[name])]
+    alone = Counter(cause for causes in known_causes.values() for cause in causes)
     passed = [name for name in records if name not in failed]
     ordered = [*unexplained, *(name for name in failed if name not in unexplained)]
     evidence = {name: records[name] for name in unexplained[:MOST_EVIDENCE]}
@@ -240,8 +240,8 @@ def find_causes_in_pairs(
         best = [each for each, vote in zip(best, votes, strict=True) if vote == max(votes)]
     causes = tuple(dict.fromkeys(pair.cause for pair, _ in best))
     if len(causes) != 1:  # of pairs that are alike here, at least one name would be false
-        return dict(found)
-    return {**found, **dict.fromkeys((name for _, explained in best for name in explained), causes)}
+        return dict(known_causes)
+    return {**known_causes, **dict.fromkeys((name for _, explained in best for name in explained), causes)}
 
 
 def _list_explained_failures(

@@ -259,10 +259,10 @@ def _find_student_line(error: BaseException) -> tuple[str, tuple[str, ...]]:
     return "", ()
 
 
-def _list_tensor_shapes(line: str, held: Mapping[str, object]) -> tuple[str, ...]:
+def _list_tensor_shapes(line: str, local_values: Mapping[str, object]) -> tuple[str, ...]:
     """Those of the local names on a line that hold tensors, each with its shape."""
     named = dict.fromkeys(re.findall(r"(?<![\w.])[A-Za-z_]\w*", line))
-    tensors = {name: held[name] for name in named if isinstance(held.get(name), torch.Tensor)}
+    tensors = {name: local_values[name] for name in named if isinstance(local_values.get(name), torch.Tensor)}
     return tuple(f"`{name}` {format_shape(each)}" for name, each in tensors.items() if isinstance(each, torch.Tensor))[
         :3
     ]

@@ -52,21 +52,21 @@ def evaluate_check(check: Check, student: Student, probe: Probe | None = None, g
     )
 
 
-def make_check_result(check: Check, found: Failure | Undecided | None = None) -> CheckResult:
+def make_check_result(check: Check, ending: Failure | Undecided | None = None) -> CheckResult:
     """The line of a report for a check that ended so; None: it passed."""
     line = CheckResult(check.name, check.claim, Verdict.PASS, worth=check.worth, guard=check.guard)
-    if found is None:
+    if ending is None:
         return line
-    if isinstance(found, Undecided):
-        return replace(line, verdict=Verdict.UNDECIDED, seen=str(found), reason=found.reason)
+    if isinstance(ending, Undecided):
+        return replace(line, verdict=Verdict.UNDECIDED, seen=str(ending), reason=ending.reason)
     return replace(
         line,
         verdict=Verdict.FAIL,
-        seen=found.seen,
-        expected=found.expected,
-        look=found.look,
-        reason=found.reason,
-        stumbled_over=found.stumbled_over,
-        kind=find_failure_kind(found.seen),
-        is_anothers=found.is_anothers,
+        seen=ending.seen,
+        expected=ending.expected,
+        look=ending.look,
+        reason=ending.reason,
+        stumbled_over=ending.stumbled_over,
+        kind=find_failure_kind(ending.seen),
+        is_anothers=ending.is_anothers,
     )

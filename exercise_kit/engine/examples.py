@@ -44,14 +44,14 @@ def expect_example(student: Student) -> None:
                 raise Failure(seen, f"`{wanted}`, as the docstring says", look)
 
 
-def _lacks_single_axes(found: Any, wanted: Any) -> bool:
+def _lacks_single_axes(actual: Any, expected: Any) -> bool:
     """Say whether a value is the expected one but for axes with one entry, which are missing."""
-    while isinstance(wanted, list | tuple) and len(wanted) == 1:
-        wanted = wanted[0]
-        if _matches(found, wanted):
+    while isinstance(expected, list | tuple) and len(expected) == 1:
+        expected = expected[0]
+        if _matches(actual, expected):
             return True
-    if isinstance(wanted, list | tuple) and isinstance(found, list | tuple) and len(wanted) == len(found):
-        return all(_matches(*each) or _lacks_single_axes(*each) for each in zip(found, wanted, strict=True))
+    if isinstance(expected, list | tuple) and isinstance(actual, list | tuple) and len(expected) == len(actual):
+        return all(_matches(*each) or _lacks_single_axes(*each) for each in zip(actual, expected, strict=True))
     return False
 
 
@@ -64,9 +64,9 @@ def _format_value(value: Any) -> str:
     return repr(value) if plain else f"<{type(value).__name__}>"
 
 
-def _parse_printed_value(want: str) -> Any:
+def _parse_printed_value(printed: str) -> Any:
     """Read what an example prints as a value; a tensor as ("tensor", its numbers)."""
-    bare = re.sub(r",\s*(grad_fn=<\w+>|dtype=torch\.\w+)", "", want)
+    bare = re.sub(r",\s*(grad_fn=<\w+>|dtype=torch\.\w+)", "", printed)
     return ast.literal_eval(bare.replace("tensor(", "('tensor', ").strip())
 
 
@@ -80,10 +80,10 @@ def _convert_value(value: Any) -> Any:
     return type(value)(map(_convert_value, value)) if type(value) in (list, tuple) else value
 
 
-def _matches(found: Any, wanted: Any) -> bool:
-    if isinstance(wanted, list | tuple):
-        same = type(found) is type(wanted) and len(found) == len(wanted)
-        return same and all(map(_matches, found, wanted))
-    if isinstance(wanted, float) and isinstance(found, float | int) and not isinstance(found, bool):
-        return math.isclose(found, wanted, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
-    return type(found) is type(wanted) and bool(found == wanted)
+def _matches(actual: Any, expected: Any) -> bool:
+    if isinstance(expected, list | tuple):
+        same = type(actual) is type(expected) and len(actual) == len(expected)
+        return same and all(map(_matches, actual, expected))
+    if isinstance(expected, float) and isinstance(actual, float | int) and not isinstance(actual, bool):
+        return math.isclose(actual, expected, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+    return type(actual) is type(expected) and bool(actual == expected)

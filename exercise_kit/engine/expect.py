@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 
 def expect_gradients_of_inputs(
-    found: Sequence[Tensor | None], wanted: Sequence[Tensor | None], names: Sequence[str], axes: Sequence[str] = ()
+    actual: Sequence[Tensor | None], expected: Sequence[Tensor | None], names: Sequence[str], axes: Sequence[str] = ()
 ) -> None:
     """Fail unless every input has the gradient that it has in a right answer, up to rounding of the largest.
 
     Args:
-        found: the gradients that the student's code gives, as ``input_gradients`` has them.
-        wanted: those of a right answer; None for an input that has none.
+        actual: the gradients that the student's code gives, as ``input_gradients`` has them.
+        expected: those of a right answer; None for an input that has none.
         names: of the inputs.
         axes: a name for every axis of the inputs.
     """
     look = "Which line leaves torch's graph: detach, .data, .item(), no_grad, a detour through numpy or torch.tensor?"
-    for gradient, right, name in zip(found, wanted, names, strict=True):
+    for gradient, right, name in zip(actual, expected, names, strict=True):
         if right is None:
             continue
         if gradient is None:
@@ -135,9 +135,9 @@ def expect_modes_kept(student: Student, arguments: Sequence[Any], *inputs: Any) 
         raise Failure(seen, "every part in training or evaluation, as the caller has put it", look)
 
 
-def _have_same_numbers(some: Sequence[Tensor], others: Sequence[Tensor]) -> bool:
-    same_shapes = [each.shape for each in some] == [each.shape for each in others]
-    return same_shapes and all(map(are_close, some, others))
+def _have_same_numbers(first: Sequence[Tensor], second: Sequence[Tensor]) -> bool:
+    same_shapes = [each.shape for each in first] == [each.shape for each in second]
+    return same_shapes and all(map(are_close, first, second))
 
 
 def expect_device_of_input(
@@ -199,7 +199,7 @@ def expect_one_device(student: Student, notes: Mapping[str, Any]) -> None:
 
 
 def expect_input_gradients(
-    student: Student, inputs: tuple[Any, ...], names: Sequence[str], right: Callable[..., Any], axes: Sequence[str] = ()
+    student: Student, inputs: tuple[Any, ...], names: Sequence[str], reference: Callable[..., Any], axes: Sequence[str] = ()
 ) -> None:
     """Fail unless the gradients that reach the first inputs are those of a right implementation.
 
@@ -207,11 +207,11 @@ def expect_input_gradients(
         student: whose first function is called.
         inputs: as they are given to both; those that are named are float tensors.
         names: of the first inputs, for messages.
-        right: the right implementation.
+        reference: the right implementation.
         axes: a name for every axis of the inputs.
     """
     found = student.input_gradients(*inputs)[: len(names)]
-    wanted = Student({"right": right}).input_gradients(*inputs)[: len(names)]
+    wanted = Student({"right": reference}).input_gradients(*inputs)[: len(names)]
     expect_gradients_of_inputs(found, wanted, [f"the {name}" for name in names], axes)
 
 
@@ -282,10 +282,10 @@ def ignore_wrong_numbers(claim: CheckFunction) -> CheckFunction:
 _NOT_MEANT = "That error is about another line. Does your own test come before it?"
 
 
-def _names_other_side(words: str, side: str, number: int) -> bool:
+def _names_other_side(message: str, side: str, number: int) -> bool:
     """Say whether a message says "width 30" where the height is 30, and says nothing of the height."""
     other = {"height": "width", "width": "height"}[side]
-    return side not in words.lower() and re.search(rf"\b{other}\W{{0,3}}{number}\b", words.lower()) is not None
+    return side not in message.lower() and re.search(rf"\b{other}\W{{0,3}}{number}\b", message.lower()) is not None
 
 
 RANDOM = "it gives other numbers when it runs again on the same input", "one and the same result in every run"
@@ -293,7 +293,7 @@ RANDOM = "it gives other numbers when it runs again on the same input", "one and
 
 def make_describe(
     module: StudentModule,
-    right: StudentModule | Mapping[str, Tensor],
+    reference: StudentModule | Mapping[str, Tensor],
     names: Sequence[str],
     *inputs: Any,
     axes: Sequence[str] = (),
@@ -306,7 +306,7 @@ def make_describe(
 
     Args:
         module: the student's.
-        right: one with the same parts and the same weights; or what has to enter and leave the parts, as
+        reference: one with the same parts and the same weights; or what has to enter and leave the parts, as
             :meth:`~exercise_kit.engine.student.StudentModule.parts` gives it, in the order of a right forward.
         names: of the parts, as "norm1".
         inputs: of the forward whose result is wrong.
@@ -320,7 +320,7 @@ def make_describe(
             return None
         if has_other_numbers(found.get(":out"), actual):
             return RANDOM
-        wanted = right if isinstance(right, Mapping) else right.parts(names, *inputs, **options)
+        wanted = reference if isinstance(reference, Mapping) else reference.parts(names, *inputs, **options)
         last = ""
         for key in wanted:
             there = found.get(key)
@@ -334,16 +334,16 @@ def make_describe(
     return describe
 
 
-def has_other_numbers(again: object, before: Tensor) -> bool:
-    """Say whether a second run has given other numbers than the one ``before``, of the same shape."""
-    return isinstance(again, Tensor) and again.shape == before.shape and not are_close(again, before)
+def has_other_numbers(second_result: object, first_result: Tensor) -> bool:
+    """Say whether a second run has given other numbers than the one ``first_result``, of the same shape."""
+    return isinstance(second_result, Tensor) and second_result.shape == first_result.shape and not are_close(second_result, first_result)
 
 
 def _describe_first_wrong_part(
-    last: str, key: str, found: Tensor, wanted: Tensor, axes: Sequence[str]
+    last: str, key: str, actual: Tensor, correct: Tensor, axes: Sequence[str]
 ) -> tuple[str, str]:
     before = f"{_describe_part(last)} is still right and " if last else ""
-    seen, expected = _describe_difference(found, wanted, axes)
+    seen, expected = _describe_difference(actual, correct, axes)
     return f"{before}{_describe_part(key)} is wrong{'' if last else ' already'}: {seen}", expected
 
 
@@ -352,9 +352,9 @@ def _describe_wrong_result(last: str, actual: Tensor, expected: Tensor, axes: Se
     return f"{_describe_part(last)} is still right, and goes wrong behind that: {seen}", wanted
 
 
-def _describe_difference(found: Tensor, wanted: Tensor, axes: Sequence[str]) -> tuple[str, str]:
-    names = axes if len(axes) == wanted.ndim else ()
-    return find_first_difference(found.cpu(), wanted.cpu(), get_tolerance(found, wanted), names)
+def _describe_difference(actual: Tensor, expected: Tensor, axes: Sequence[str]) -> tuple[str, str]:
+    names = axes if len(axes) == expected.ndim else ()
+    return find_first_difference(actual.cpu(), expected.cpu(), get_tolerance(actual, expected), names)
 
 
 def _describe_part(key: str) -> str:

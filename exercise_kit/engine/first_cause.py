@@ -99,19 +99,19 @@ def _select_lead_if_cause(result: CheckResult, lead: CheckResult | None) -> Chec
     return lead if example or is_whole else None
 
 
-def _is_first_cause(first: CheckResult, results: Sequence[CheckResult]) -> bool:
+def _is_first_cause(result: CheckResult, results: Sequence[CheckResult]) -> bool:
     """Say whether a result is a first cause: whether it says more than its check claims.
 
     That a call does not end, or the dtype of plain inputs, is claimed by no check. An exception may be what one or two
     checks are about ("Lists and tuples will do"), so it is a first cause where half of the checks met it.
     """
-    names = {each.name for each in results if _make_first_cause_key(each) == _make_first_cause_key(first)}
+    names = {each.name for each in results if _make_first_cause_key(each) == _make_first_cause_key(result)}
     stumbled = sum(each.name in names or each.waits_for in names for each in results)
-    if first.reason in (Reason.TIME, Reason.DTYPE):
+    if result.reason in (Reason.TIME, Reason.DTYPE):
         return True
-    if len(names) == 1 and first.reason != Reason.RAISED and any(_passes_as_claim(each) for each in results):
+    if len(names) == 1 and result.reason != Reason.RAISED and any(_passes_as_claim(each) for each in results):
         return False  # elsewhere it is as it should be
-    return stumbled >= _FEWEST and (first.reason != Reason.RAISED or 2 * stumbled >= len(results))
+    return stumbled >= _FEWEST and (result.reason != Reason.RAISED or 2 * stumbled >= len(results))
 
 
 def _passes_as_claim(result: CheckResult) -> bool:

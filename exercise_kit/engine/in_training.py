@@ -89,31 +89,31 @@ _SHOWN = (InTraining.WORSE, InTraining.STUCK)
 NOT_MEASURED = TrainingEffect(InTraining.UNMEASURED)
 
 
-def find_training_effect(key: str, known: dict[str, Any] | None = None) -> TrainingEffect:
+def find_training_effect(key: str, measurements: dict[str, Any] | None = None) -> TrainingEffect:
     """Find what a training run with a mistake in it has shown.
 
     Args:
         key: the name of its exercise and its own, as "moving_average: summed up".
-        known: what was found, by the course's package unless given.
+        measurements: what was found, by the course's package unless given.
     """
-    known = _read_training_measurements() if known is None else known
-    found = known["mistakes"].get(key, {})
+    measurements = _read_training_measurements() if measurements is None else measurements
+    found = measurements["mistakes"].get(key, {})
     if "stops" in found:
         return TrainingEffect(InTraining.STOPS)
     if found.get("same_as") == "right":
         return TrainingEffect(InTraining.UNSEEN)
     if "same_as" in found:
-        return find_training_effect(found["same_as"], known)
+        return find_training_effect(found["same_as"], measurements)
     if "accuracy" not in found:
         return NOT_MEASURED
-    return TrainingEffect(_classify_effect(found, known["right"]), found["accuracy"], known["right"]["accuracy"])
+    return TrainingEffect(_classify_effect(found, measurements["right"]), found["accuracy"], measurements["right"]["accuracy"])
 
 
-def _classify_effect(found: dict[str, float], right: dict[str, float]) -> InTraining:
-    guessing = math.log(right["classes"])
-    if guessing - found["loss"] < STANDSTILL * (guessing - right["loss"]):
+def _classify_effect(with_mistake: dict[str, float], without_mistake: dict[str, float]) -> InTraining:
+    guessing = math.log(without_mistake["classes"])
+    if guessing - with_mistake["loss"] < STANDSTILL * (guessing - without_mistake["loss"]):
         return InTraining.STUCK
-    gain = found["accuracy"] - right["accuracy"]
+    gain = with_mistake["accuracy"] - without_mistake["accuracy"]
     if abs(gain) <= TIE:
         return InTraining.HIDDEN
     return InTraining.BETTER if gain > 0 else InTraining.WORSE

@@ -21,47 +21,47 @@ from exercise_kit.engine.exercise import Exercise
 _lent: WeakSet[Any] = WeakSet()
 
 
-def hide_source(right: Any) -> Any:
+def hide_source(implementation: Any) -> Any:
     """A right function, or class, as one that shows nothing of its source; :func:`is_lent_part` knows it."""
-    lent = _hide_source_of_class(right) if inspect.isclass(right) else _hide_source_of_function(right)
+    lent = _hide_source_of_class(implementation) if inspect.isclass(implementation) else _hide_source_of_function(implementation)
     _lent.add(lent)
     return lent
 
 
-def is_lent_part(given: object) -> bool:
+def is_lent_part(value: object) -> bool:
     """Say whether this is a lent part, or a class made from one."""
-    if inspect.isclass(given):
-        return any(each in _lent for each in given.__mro__)
-    return inspect.isfunction(given) and given in _lent
+    if inspect.isclass(value):
+        return any(each in _lent for each in value.__mro__)
+    return inspect.isfunction(value) and value in _lent
 
 
-def _hide_source_of_function(right: Callable[..., Any]) -> Callable[..., Any]:
+def _hide_source_of_function(function: Callable[..., Any]) -> Callable[..., Any]:
     def call_right(*inputs: Any, **options: Any) -> Any:
         try:
-            return right(*inputs, **options)
+            return function(*inputs, **options)
         except Exception as error:  # its traceback would show lines of the answer
             raise error.with_traceback(None) from None
 
-    functools.update_wrapper(call_right, right)
+    functools.update_wrapper(call_right, function)
     del call_right.__wrapped__  # type: ignore[attr-defined]  # by which getsource would find the answer
     call_right.__module__ = read_package_name()
-    call_right.__signature__ = inspect.signature(right)  # type: ignore[attr-defined]
+    call_right.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return call_right
 
 
-def _hide_source_of_class(right: type) -> type:
+def _hide_source_of_class(implementation: type) -> type:
     """A class made from the right one whose methods show nothing; parameters keep their names."""
     own: dict[str, Any] = {
         "__module__": read_package_name(),
-        "__doc__": right.__doc__,
-        "__qualname__": right.__qualname__,
+        "__doc__": implementation.__doc__,
+        "__qualname__": implementation.__qualname__,
     }
-    for name, value in vars(right).items():
+    for name, value in vars(implementation).items():
         if inspect.isfunction(value):
             own[name] = _hide_source_of_function(value)
         elif isinstance(value, property) and value.fget:
             own[name] = property(_hide_source_of_function(value.fget))
-    return type(right)(right.__name__, (right,), own)
+    return type(implementation)(implementation.__name__, (implementation,), own)
 
 
 def load_right_parts(exercise: Exercise) -> Mapping[str, Any]:

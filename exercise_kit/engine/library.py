@@ -38,9 +38,9 @@ def make_misconceptions_json() -> str:
     return json.dumps(entries, indent=2, ensure_ascii=False)
 
 
-def _make_page_entry(wrong: Misconception) -> dict[str, str]:
-    found = map_names_to_addresses(wrong.cause.pages, course().site)
-    return {"page": found[wrong.name]} if found else {}
+def _make_page_entry(mistake: Misconception) -> dict[str, str]:
+    found = map_names_to_addresses(mistake.cause.pages, course().site)
+    return {"page": found[mistake.name]} if found else {}
 
 
 def _write_training_effect(effect: TrainingEffect) -> dict[str, object]:

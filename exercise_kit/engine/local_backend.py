@@ -209,10 +209,10 @@ def _wrap_with_watch(watch: Watch | None, function: Callable[..., Any]) -> Calla
     return watch.wrap(function) if watch else function
 
 
-def _copy_weights_into(held: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+def _copy_weights_into(parameters: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
     with torch.no_grad():
         for name, tensor in weights.items():
-            held[name].copy_(tensor)
+            parameters[name].copy_(tensor)
 
 
 def _call_on_copies(
@@ -249,13 +249,13 @@ def _call_and_catch(
             return None, describe_exception(error)
 
 
-def is_changed_tensor(given: object, after: object) -> bool:
+def is_changed_tensor(before: object, after: object) -> bool:
     """Say whether an input, as it is after a call, is not to the last digit what was given."""
-    if not isinstance(given, Tensor) or given.is_meta:
+    if not isinstance(before, Tensor) or before.is_meta:
         return False
-    if not isinstance(after, Tensor) or (given.shape, given.dtype) != (after.shape, after.dtype):
+    if not isinstance(after, Tensor) or (before.shape, before.dtype) != (after.shape, after.dtype):
         return True
-    old, new = given.detach().cpu(), after.detach().cpu()
+    old, new = before.detach().cpu(), after.detach().cpu()
     if torch.equal(old, new) or not old.is_floating_point():
         return not torch.equal(old, new)
     return not (torch.equal(old.isnan(), new.isnan()) and torch.equal(old.nan_to_num(), new.nan_to_num()))

@@ -103,13 +103,13 @@ def _make_edit(exercise: Exercise, program: Program, bug: Bug, words: Mapping[st
     return Edit(cause, effect=seen, place=place, objects=objects, holds=holds, program=program, bug=bug, hunt=hunt)
 
 
-def _check_words(table: str, name: str, words: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
+def _check_words(table: str, name: str, entry: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
     where = f'{table}: "{name}"'
-    if missing := [each for each in _WORDS if not words.get(each)]:
+    if missing := [each for each in _WORDS if not entry.get(each)]:
         raise ProgramError(f"{where} lacks {' and '.join(missing)}")
-    if unknown := words.keys() - _KEYS:
+    if unknown := entry.keys() - _KEYS:
         raise ProgramError(f"{where} has {sorted(unknown)[0]!r}; there are {', '.join(sorted(_KEYS))}")
-    if words.get("training", "HIDDEN") not in InTraining.__members__:
+    if entry.get("training", "HIDDEN") not in InTraining.__members__:
         raise ProgramError(f"{where}: training is one of {', '.join(InTraining.__members__)}")
-    if not callable(beside.get(words.get("holds", ""), callable)):
-        raise ProgramError(f"{where}: there is no function {words['holds']} beside the claims")
+    if not callable(beside.get(entry.get("holds", ""), callable)):
+        raise ProgramError(f"{where}: there is no function {entry['holds']} beside the claims")

@@ -40,8 +40,8 @@ def name_failures(
             wrong numbers by chance; None: that is not looked at.
     """
 
-    def is_true_of_student(wrong: Misconception) -> bool:
-        return student is None or wrong.is_true_of(student())
+    def is_true_of_student(mistake: Misconception) -> bool:
+        return student is None or mistake.is_true_of(student())
 
     asked = [each for each in outcomes if each.result.reason != Reason.WAITS_FOR_CHECK]
     records = {each.check.name: each.record for each in asked}
@@ -51,8 +51,8 @@ def name_failures(
     decisive = frozenset(each.check.name for each in asked if each.check.is_decisive)
     checks = {each.name: each for each in exercise.checks}
 
-    def observe_where_check_asks(wrong: Misconception, name: str) -> tuple[bool, Record]:
-        return observe_misconception(wrong, exercise.objects, checks[name])
+    def observe_where_check_asks(mistake: Misconception, name: str) -> tuple[bool, Record]:
+        return observe_misconception(mistake, exercise.objects, checks[name])
 
     observe = observe or observe_where_check_asks
     seen = Compared(records, limit_replays(MOST_REPLAYS, observe), is_true_of_student)
@@ -76,15 +76,15 @@ def _find_causes_of_failure(
     failed: Sequence[str],
     name: str,
     seen: Compared,
-    found: Mapping[str, tuple[Cause, ...]],
+    causes_found_so_far: Mapping[str, tuple[Cause, ...]],
     decisive: Set[str],
 ) -> tuple[Cause, ...]:
     """Explain one failure: rather by what has explained others already, so that few are evaluated."""
     everyone, all_failed = exercise.misconceptions, dict.fromkeys(failed).keys()
-    known = {cause for causes in found.values() for cause in causes}
+    known = {cause for causes in causes_found_so_far.values() for cause in causes}
     likely = [each for each in everyone if each.cause in known]
     causes = find_causes(likely, records, all_failed, name, seen, decisive)
-    if causes or sum(not each for each in found.values()) >= MOST_UNEXPLAINED:
+    if causes or sum(not each for each in causes_found_so_far.values()) >= MOST_UNEXPLAINED:
         return causes
     return find_causes(everyone, records, all_failed, name, seen, decisive)
 
@@ -93,11 +93,11 @@ def limit_replays(count: int, observe: Observe) -> Observe:
     """The same for so many misconceptions and checks; then the diagnosis goes on with what it has."""
     evaluated: set[tuple[str, str]] = set()
 
-    def observe_bounded(wrong: Misconception, name: str) -> tuple[bool, Record]:
-        evaluated.add((wrong.name, name))
+    def observe_bounded(mistake: Misconception, name: str) -> tuple[bool, Record]:
+        evaluated.add((mistake.name, name))
         if len(evaluated) > count:
             raise _TooManyReplays
-        return observe(wrong, name)
+        return observe(mistake, name)
 
     return observe_bounded
 
@@ -118,45 +118,45 @@ def find_checks_about_errors(results: Iterable[CheckResult]) -> set[str]:
     }
 
 
-def drop_causes_of_examples_alone(found: Mapping[str, tuple[Cause, ...]]) -> dict[str, tuple[Cause, ...]]:
-    """``found`` without what only a docstring's example speaks for: it prints little, and many print the same.
+def drop_causes_of_examples_alone(causes_of: Mapping[str, tuple[Cause, ...]]) -> dict[str, tuple[Cause, ...]]:
+    """``causes_of`` without what only a docstring's example speaks for: it prints little, and many print the same.
 
     Args:
-        found: check → what explains its failure.
+        causes_of: check → what explains its failure.
     """
-    elsewhere = {cause for name, causes in found.items() if not is_example_check(name) for cause in causes}
+    elsewhere = {cause for name, causes in causes_of.items() if not is_example_check(name) for cause in causes}
     return {
         name: tuple(each for each in causes if not is_example_check(name) or each in elsewhere)
-        for name, causes in found.items()
+        for name, causes in causes_of.items()
     }
 
 
 def drop_causes_of_missing_errors(
-    found: Mapping[str, tuple[Cause, ...]], refusals: Collection[str]
+    causes_of: Mapping[str, tuple[Cause, ...]], refusals: Collection[str]
 ) -> dict[str, tuple[Cause, ...]]:
-    """``found`` without the causes of a missing error that also explain another failure.
+    """``causes_of`` without the causes of a missing error that also explain another failure.
 
     To forget the error is a mistake of its own.
 
     Args:
-        found: check → what explains its failure.
+        causes_of: check → what explains its failure.
         refusals: the checks that lack an error.
     """
-    elsewhere = {cause for name, causes in found.items() if name not in refusals for cause in causes}
+    elsewhere = {cause for name, causes in causes_of.items() if name not in refusals for cause in causes}
     return {
         name: tuple(each for each in causes if name not in refusals or each not in elsewhere)
-        for name, causes in found.items()
+        for name, causes in causes_of.items()
     }
 
 
 @cache
-def observe_misconception(wrong: Misconception, names: tuple[str, ...], check: Check) -> tuple[bool, Record]:
+def observe_misconception(mistake: Misconception, names: tuple[str, ...], check: Check) -> tuple[bool, Record]:
     """Say whether a misconception fails a check, and what the check wrote down on the way."""
-    outcome = evaluate_check(check, Student(dict(zip(names, wrong.objects, strict=True))))
+    outcome = evaluate_check(check, Student(dict(zip(names, mistake.objects, strict=True))))
     return outcome.result.verdict == Verdict.FAIL, outcome.record
 
 
-def find_first_failed_check(exercise: Exercise, wrong: Misconception) -> str:
+def find_first_failed_check(exercise: Exercise, mistake: Misconception) -> str:
     """The name of the check with which ``check`` begins to tell of a misconception; "" where no check fails."""
-    failed = (each.name for each in exercise.checks if observe_misconception(wrong, exercise.objects, each)[0])
+    failed = (each.name for each in exercise.checks if observe_misconception(mistake, exercise.objects, each)[0])
     return next(failed, "")

@@ -60,7 +60,7 @@ def keep(*names: str) -> None:
         known = find_exercise(name)
         try:
             if known is None:
-                raise CannotKeepError(describe_unknown_exercise(name, called="keep"))
+                raise CannotKeepError(describe_unknown_exercise(name, function_name="keep"))
             if get_last_passed(known) is None and f"# %% {known.name}\n" in (_read_text(place) or ""):
                 print(
                     f"{known.name} stays in {place.name} as it is. To replace it, check yours first: "
@@ -179,11 +179,11 @@ def _add_part(file: _File, exercise: Exercise, objects: Mapping[str, object], pl
     return file.replace_cell(exercise, "\n\n\n".join(found.definitions), imports)
 
 
-def _find_passed_parts(other: Exercise) -> dict[str, object]:
-    held = get_last_passed(other)
+def _find_passed_parts(exercise: Exercise) -> dict[str, object]:
+    held = get_last_passed(exercise)
     if held is None:
         raise CannotKeepError(
-            f"It calls your `{other.name}`, which has to pass its check first: {write_check_call(other)}."
+            f"It calls your `{exercise.name}`, which has to pass its check first: {write_check_call(exercise)}."
         )
     return dict(held)
 
@@ -213,13 +213,13 @@ def _select_passing_parts(place: Path, names: tuple[str, ...]) -> tuple[dict[str
     return mine, reasons
 
 
-def _print_sources_of_parts(place: Path, mine: Mapping[str, object], others: list[str], reasons: list[str]) -> None:
+def _print_sources_of_parts(place: Path, own_parts: Mapping[str, object], course_parts: list[str], reasons: list[str]) -> None:
     for reason in reasons:
         print(reason)
-    if mine:
-        print(f"Your own, from {_shorten_path(place)}: {join_names([f'`{name}`' for name in mine])}.")
-    if others:
-        print(f"The course's: {join_names([f'`{name}`' for name in others])}.")
+    if own_parts:
+        print(f"Your own, from {_shorten_path(place)}: {join_names([f'`{name}`' for name in own_parts])}.")
+    if course_parts:
+        print(f"The course's: {join_names([f'`{name}`' for name in course_parts])}.")
 
 
 _reports: dict[tuple[str, str], Report] = {}

@@ -122,14 +122,14 @@ def _write_ratio(ratio: float) -> str:
     return f"{ratio:.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
 
 
-def _make_call(pace: Pace, of: Any, sizes: Mapping[str, int]) -> Callable[[], Any]:
+def _make_call(pace: Pace, implementation: Any, sizes: Mapping[str, int]) -> Callable[[], Any]:
     """A call without arguments."""
     generator_state = torch.random.get_rng_state()
     torch.manual_seed(0)
     inputs = pace.inputs(*sizes.values())
-    called: Any = of
-    if inspect.isclass(of) and pace.arguments:
-        called = of(*pace.arguments(*sizes.values()))
+    called: Any = implementation
+    if inspect.isclass(implementation) and pace.arguments:
+        called = implementation(*pace.arguments(*sizes.values()))
         called.eval()
     torch.random.set_rng_state(generator_state)
     return lambda: called(*inputs)
@@ -151,8 +151,8 @@ def _measure_seconds(call: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def _count_calls(pace: Pace, of: Any, sizes: Mapping[str, int]) -> _Counting:
-    call = _make_call(pace, of, sizes)
+def _count_calls(pace: Pace, implementation: Any, sizes: Mapping[str, int]) -> _Counting:
+    call = _make_call(pace, implementation, sizes)
     with _Counting() as counting:
         call()
     return counting

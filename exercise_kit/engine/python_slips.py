@@ -95,19 +95,19 @@ def describe_leftover_stub_line(definitions: Sequence[Definition]) -> str:
     return ""
 
 
-def describe_misnamed_answer(name: str, given: object) -> str:
+def describe_misnamed_answer(name: str, value: object) -> str:
     """A sentence where the stub called ``name`` stands beside an answer of nearly that name; "" elsewhere.
 
     The other one has the same parameters, and its name is that of no exercise.
     """
-    function = next((each for _, each in _find_written_functions(given).values()), None)
+    function = next((each for _, each in _find_written_functions(value).values()), None)
     if function is None:
         return ""
     known = {each for exercise in course().exercises.values() for each in exercise.objects}
     values = (
-        (key, each) for key, each in function.__globals__.items() if key not in known and type(each) is type(given)
+        (key, each) for key, each in function.__globals__.items() if key not in known and type(each) is type(value)
     )
-    others = [key for key, each in values if _list_parameters(each) == _list_parameters(given) and _is_answer(each)]
+    others = [key for key, each in values if _list_parameters(each) == _list_parameters(value) and _is_answer(each)]
     near = [each for each in others if re.search(rf"(^|_){name}(_|$)", each)]
     near += difflib.get_close_matches(name, others, 1, ALIKE)
     if not near:

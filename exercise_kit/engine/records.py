@@ -140,17 +140,17 @@ def read_parameters_of_model(model: object) -> object:
     return tuple((name, take_snapshot(each)) for name, each in model.named_parameters())
 
 
-def is_same_record(first: object, second: object) -> bool:
+def is_same_record(first_record: object, second_record: object) -> bool:
     """Say whether two students gave the same on the same inputs."""
-    if isinstance(first, Tensor) and isinstance(second, Tensor):
-        alike = first.shape == second.shape and first.dtype == second.dtype and first.device == second.device
-        return alike and _are_same_numbers(first, second)
-    if isinstance(first, tuple | list) and isinstance(second, tuple | list):
-        return len(first) == len(second) and all(map(is_same_record, first, second))
-    if isinstance(first, float) and isinstance(second, float):
-        both_nan = math.isnan(first) and math.isnan(second)
-        return both_nan or math.isclose(first, second, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
-    return type(first) is type(second) and first == second
+    if isinstance(first_record, Tensor) and isinstance(second_record, Tensor):
+        alike = first_record.shape == second_record.shape and first_record.dtype == second_record.dtype and first_record.device == second_record.device
+        return alike and _are_same_numbers(first_record, second_record)
+    if isinstance(first_record, tuple | list) and isinstance(second_record, tuple | list):
+        return len(first_record) == len(second_record) and all(map(is_same_record, first_record, second_record))
+    if isinstance(first_record, float) and isinstance(second_record, float):
+        both_nan = math.isnan(first_record) and math.isnan(second_record)
+        return both_nan or math.isclose(first_record, second_record, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+    return type(first_record) is type(second_record) and first_record == second_record
 
 
 def _are_same_numbers(first: Tensor, second: Tensor) -> bool:

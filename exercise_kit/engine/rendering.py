@@ -181,8 +181,8 @@ def _list_folded_checks(group: CauseGroup) -> list[tuple[str, Verdict, tuple[Che
     return folds
 
 
-def _write_check_count(results: Sequence[CheckResult], more: str = "") -> str:
-    return f"{len(results)}{more} check{'' if len(results) == 1 else 's'}"
+def _write_check_count(results: Sequence[CheckResult], suffix: str = "") -> str:
+    return f"{len(results)}{suffix} check{'' if len(results) == 1 else 's'}"
 
 
 def _write_passing(passing: Sequence[CheckResult]) -> str:

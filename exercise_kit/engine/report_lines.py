@@ -35,11 +35,11 @@ def make_report_lines(
     return put_first_causes_in_front(lines, find_slip(written, lines))
 
 
-def mark_waiting(each: CheckResult, waits_for: CheckResult) -> CheckResult:
+def mark_waiting(result: CheckResult, waits_for: CheckResult) -> CheckResult:
     """The line of a check that is not asked, or whose failure says nothing, before another one passes."""
     reason = f"it waits until “{waits_for.claim}” passes"
-    waiting = CheckResult(each.name, each.claim, Verdict.UNDECIDED, seen=reason, reason=Reason.WAITS_FOR_CHECK)
-    return replace(waiting, worth=each.worth, guard=each.guard, waits_for=waits_for.waits_for or waits_for.name)
+    waiting = CheckResult(result.name, result.claim, Verdict.UNDECIDED, seen=reason, reason=Reason.WAITS_FOR_CHECK)
+    return replace(waiting, worth=result.worth, guard=result.guard, waits_for=waits_for.waits_for or waits_for.name)
 
 
 def _make_dependents_wait(results: Sequence[CheckResult], needs: Needs) -> list[CheckResult]:

@@ -84,25 +84,25 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     return replace(report, offer=f'`keep("{known.name}")` takes it to the next lessons.')
 
 
-def make_report(known: Exercise, objects: Sequence[object], points: float | None = None) -> Report:
+def make_report(exercise: Exercise, objects: Sequence[object], points: float | None = None) -> Report:
     """Report what the public checks of an exercise find about objects of the right kind."""
     watch = Watch(_COURSE, (read_package_name(), "exercise_kit"))
-    rule = course().rules.get(known.name)
-    with Watchdog(known.name, OURS, LIBRARIES), print_first_call_alone():
-        results, note = _run_with_right_parts(known, objects, watch if rule else None)
+    rule = course().rules.get(exercise.name)
+    with Watchdog(exercise.name, OURS, LIBRARIES), print_first_call_alone():
+        results, note = _run_with_right_parts(exercise, objects, watch if rule else None)
     if problem := describe_forbidden_call(rule, watch.names()):
-        return Report(known.name, points=points, problem=problem)
+        return Report(exercise.name, points=points, problem=problem)
     unwritten = any(each.unwritten for each in results)
     written = find_definitions(objects) if _count_passing(results) < len(results) else []
     if unwritten and not any(each.verdict == Verdict.PASS for each in results):
-        problem = f"{known.name} is not written yet. Fill in its cell, run it, and check again."
-        by_name = (describe_misnamed_answer(name, each) for name, each in zip(known.objects, objects, strict=True))
+        problem = f"{exercise.name} is not written yet. Fill in its cell, run it, and check again."
+        by_name = (describe_misnamed_answer(name, each) for name, each in zip(exercise.objects, objects, strict=True))
         problem = describe_leftover_stub_line(written) or next(filter(None, by_name), problem)
     if unwritten and not problem and (left_over := describe_leftover_stub_line(written)):
         note = " ".join(filter(None, (left_over, note)))
-    complete = not (unwritten and known.is_class)
-    lines = make_report_lines(results, {each.name: each.needs for each in known.checks}, written)
-    report = Report(known.name, lines, points, problem, complete=complete, note=note)
+    complete = not (unwritten and exercise.is_class)
+    lines = make_report_lines(results, {each.name: each.needs for each in exercise.checks}, written)
+    report = Report(exercise.name, lines, points, problem, complete=complete, note=note)
     return replace(report, site=course().site)
 
 

@@ -62,9 +62,9 @@ class Definition:
     attributes: Collection[str] = ()
 
 
-def _find_missing_self(given: Definition) -> Slip | None:
+def _find_missing_self(definition: Definition) -> Slip | None:
     """A method that has forgotten ``self``."""
-    written = given.functions if given.is_class else {}
+    written = definition.functions if definition.is_class else {}
     firsts = {name: next((each.arg for each in node.args.args), "") for name, node in written.items()}
     for name, node in written.items():
         says_self = "self" in firsts.values() or "self" in {
@@ -80,9 +80,9 @@ def _find_missing_self(given: Definition) -> Slip | None:
     return None
 
 
-def _find_part_not_kept(given: Definition) -> Slip | None:
+def _find_part_not_kept(definition: Definition) -> Slip | None:
     """A part that ``__init__`` makes under a name that ends with it."""
-    written = given.functions if given.is_class else {}
+    written = definition.functions if definition.is_class else {}
     if "__init__" not in written:
         return None
     read, stored = (
@@ -90,12 +90,12 @@ def _find_part_not_kept(given: Definition) -> Slip | None:
     )
     begin = written["__init__"]
     for name in _iterate_local_names(begin):
-        if name in read and name not in stored and name not in given.attributes:
+        if name in read and name not in stored and name not in definition.attributes:
             seen = f"`__init__` makes `{name}` and forgets it when it ends: there is no `self.{name}`"
             return Slip("What `__init__` makes is lost.", seen, "Where does a module keep its parts?")
     given_to_base = any(each.startswith("super().__init__(") and each[-2:] != "()" for each in _list_calls(begin))
     for each in () if given_to_base else begin.args.args:
-        if each.arg in read and each.arg not in stored and each.arg not in given.attributes:
+        if each.arg in read and each.arg not in stored and each.arg not in definition.attributes:
             seen = f"`__init__` is given `{each.arg}` and does not keep it: there is no `self.{each.arg}`"
             return Slip("What `__init__` is given is lost.", seen, "Where does a module keep what it is given?")
     return None
@@ -111,10 +111,10 @@ def _iterate_local_names(node: ast.FunctionDef) -> Iterator[str]:
             yield from (target.id for target in each.targets if isinstance(target, ast.Name))
 
 
-def _find_modules_in_plain_list(given: Definition) -> Slip | None:
+def _find_modules_in_plain_list(definition: Definition) -> Slip | None:
     """Modules in a list or dict of Python's, where torch does not look for them."""
-    for node in given.functions.values() if given.is_class else ():
-        for name in _find_lists_of_modules(node, given.namespace):
+    for node in definition.functions.values() if definition.is_class else ():
+        for name in _find_lists_of_modules(node, definition.namespace):
             seen = f"`{name}` is a plain list or dict of Python's, and torch looks for modules in no such thing"
             look = "Which container of torch.nn is a list that torch looks into?"
             return Slip("torch does not see modules that it holds.", seen, look)
@@ -153,18 +153,18 @@ def _makes_a_module(value: ast.expr, namespace: Mapping[str, Any]) -> bool:
     return False
 
 
-def _find_misspelled_forward(given: Definition) -> Slip | None:
+def _find_misspelled_forward(definition: Definition) -> Slip | None:
     """A module without ``forward`` that has a method of nearly that name."""
-    written = given.functions if given.is_class else {}
+    written = definition.functions if definition.is_class else {}
     if "forward" in written or not (near := difflib.get_close_matches("forward", written, 1, ALIKE)):
         return None
     seen = f"there is no method `forward`; one is called `{near[0]}`"
     return Slip("No method has the name that torch calls.", seen, "Is its name spelled right?")
 
 
-def _find_return_in_loop(given: Definition) -> Slip | None:
+def _find_return_in_loop(definition: Definition) -> Slip | None:
     """A loop that gathers something and ends in its first round, since `return` stands inside it."""
-    for node in given.functions.values():
+    for node in definition.functions.values():
         for loop in (each for each in ast.walk(node) if isinstance(each, ast.For)):
             last = loop.body[-1]
             if isinstance(last, ast.Return) and not loop.orelse and _accumulates(node, loop):
@@ -208,9 +208,9 @@ def _collect_own_names(node: ast.AST) -> set[str]:
     return _collect_stored_names(ast.walk(node)) | {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
 
 
-def _find_power_before_division(given: Definition) -> Slip | None:
+def _find_power_before_division(definition: Definition) -> Slip | None:
     """``d**1/2``, where ``**`` binds first."""
-    for node in given.functions.values():
+    for node in definition.functions.values():
         for each in ast.walk(node):
             if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Div) and _is_one_over_two(each):
                 left, right = (ast.unparse(part).replace(" ** ", "**") for part in (each.left, each.right))
@@ -230,12 +230,12 @@ def _is_one_over_two(division: ast.BinOp) -> bool:
     )
 
 
-def _find_unread_argument(given: Definition) -> Slip | None:
+def _find_unread_argument(definition: Definition) -> Slip | None:
     """A function that never reads one of its parameters, and reads a tensor of the notebook in its place."""
-    if given.is_class:
+    if definition.is_class:
         return None
-    for node in given.functions.values():
-        loaded, held = _collect_loaded_names(node), given.namespace
+    for node in definition.functions.values():
+        loaded, held = _collect_loaded_names(node), definition.namespace
         unread = [each.arg for each in node.args.args if each.arg not in loaded]
         others = sorted(loaded - _collect_own_names(node))
         tensors = [each for each in others if isinstance(held.get(each), Tensor)]
@@ -249,9 +249,9 @@ def _find_unread_argument(given: Definition) -> Slip | None:
     return None
 
 
-def _find_dropped_result(given: Definition) -> Slip | None:
+def _find_dropped_result(definition: Definition) -> Slip | None:
     """A line that makes a tensor of another one, and gives it to nobody: ``x.permute(0, 2, 1)``."""
-    for node in given.functions.values():
+    for node in definition.functions.values():
         for each in ast.walk(node):
             call = each.value if isinstance(each, ast.Expr) else None
             if (
@@ -266,9 +266,9 @@ def _find_dropped_result(given: Definition) -> Slip | None:
     return None
 
 
-def _find_local_for_attribute(given: Definition) -> Slip | None:
+def _find_local_for_attribute(definition: Definition) -> Slip | None:
     """A method that writes into a name of its own what only ``self`` would keep: ``best = loss`` for ``self.best``."""
-    written = given.functions if given.is_class and "__init__" in given.functions else {}
+    written = definition.functions if definition.is_class and "__init__" in definition.functions else {}
     for name, node in written.items():
         local = _collect_stored_names(ast.walk(node)) - _collect_loaded_names(node)
         for each in sorted(local & (_collect_attributes(written["__init__"]) - _collect_attributes(node))):
@@ -286,9 +286,9 @@ def _collect_attributes(node: ast.AST, context: type[ast.expr_context] = ast.Sto
     }
 
 
-def _find_layer_made_in_forward(given: Definition) -> Slip | None:
+def _find_layer_made_in_forward(definition: Definition) -> Slip | None:
     """A layer with weights that ``forward`` makes: new ones in every call, which nobody trains."""
-    forward = given.functions.get("forward") if given.is_class else None
+    forward = definition.functions.get("forward") if definition.is_class else None
     kept = forward is not None and _collect_attributes(
         forward
     )  # what becomes a part there is made too late, and not in vain
@@ -301,9 +301,9 @@ def _find_layer_made_in_forward(given: Definition) -> Slip | None:
     return None
 
 
-def _find_argument_never_kept(given: Definition) -> Slip | None:
+def _find_argument_never_kept(definition: Definition) -> Slip | None:
     """A method that reads an argument of ``__init__`` by its bare name, and so finds one of the notebook, or none."""
-    written = given.functions if given.is_class and "__init__" in given.functions else {}
+    written = definition.functions if definition.is_class and "__init__" in definition.functions else {}
     arguments = {each.arg for each in written["__init__"].args.args} - {"self"} if written else set()
     for name, node in written.items():
         for each in (

@@ -343,41 +343,41 @@ class StudentModule:
 
 
 def _describe_layout(
-    name: str, found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]
+    name: str, actual: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]]
 ) -> tuple[str, str, str]:
-    missing = [f"`{each}` {format_shape(wanted[each])}" for each in wanted if each not in found]
-    extra = [f"`{each}` {format_shape(found[each])}" for each in found if each not in wanted]
+    missing = [f"`{each}` {format_shape(expected[each])}" for each in expected if each not in actual]
+    extra = [f"`{each}` {format_shape(actual[each])}" for each in actual if each not in expected]
     other = [
-        f"`{each}` {format_shape(found[each])} for {format_shape(wanted[each])}"
-        for each in wanted
-        if each in found and found[each] != wanted[each]
+        f"`{each}` {format_shape(actual[each])} for {format_shape(expected[each])}"
+        for each in expected
+        if each in actual and actual[each] != expected[each]
     ]
     clauses = [
         f"has no parameter {join_names(missing, 3)}" if missing else "",
         f"has {join_names(extra)}, which the exercise does not ask for" if extra else "",
         f"has {join_names(other, 3)}" if other else "",
     ]
-    requested = f"the parameters {join_names([f'`{each}` {format_shape(size)}' for each, size in wanted.items()], 14)}"
-    return f"{name} " + " and ".join(filter(None, clauses)), requested, _ask_about_layout(found, wanted)
+    requested = f"the parameters {join_names([f'`{each}` {format_shape(size)}' for each, size in expected.items()], 14)}"
+    return f"{name} " + " and ".join(filter(None, clauses)), requested, _ask_about_layout(actual, expected)
 
 
-def _ask_about_layout(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
-    if set(found) != set(wanted) and sorted(found.values()) == sorted(wanted.values()):
+def _ask_about_layout(actual: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]]) -> str:
+    if set(actual) != set(expected) and sorted(actual.values()) == sorted(expected.values()):
         return "The shapes are right. What does the exercise call these parts?"
-    if question := _ask_about_numbered_parts(found, wanted) or _ask_about_joined_parts(found, wanted):
+    if question := _ask_about_numbered_parts(actual, expected) or _ask_about_joined_parts(actual, expected):
         return question
-    if set(wanted) - set(found):
+    if set(expected) - set(actual):
         return "A tensor is a parameter when it is an nn.Parameter, or part of a module, that is an attribute of self."
-    if set(found) - set(wanted):
+    if set(actual) - set(expected):
         return "Which part of yours does the exercise not name?"
     return "How many numbers go into that part, and how many come out?"
 
 
-def _ask_about_numbered_parts(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
+def _ask_about_numbered_parts(actual: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]]) -> str:
     """A question where a numbered part, as ``blocks`` of "blocks.2.norm1.weight", is there too often or too seldom."""
-    numbers = {name: _collect_numbers(found, name) for name in _list_numbered_parts(wanted)}
+    numbers = {name: _collect_numbers(actual, name) for name in _list_numbered_parts(expected)}
     for name, there in numbers.items():
-        asked = _collect_numbers(wanted, name)
+        asked = _collect_numbers(expected, name)
         if there and there != asked:
             return f"`{name}` has {len(there)}, and {len(asked)} are asked for. How often does your loop over them run?"
     return ""
@@ -391,12 +391,12 @@ def _collect_numbers(names: Mapping[str, object], part: str) -> set[str]:
     return {each.split(".")[1] for each in names if each.startswith(f"{part}.")}
 
 
-def _ask_about_joined_parts(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> str:
+def _ask_about_joined_parts(actual: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]]) -> str:
     """A question where several parts together have the rows of the one that is asked for."""
-    extra = [each for each in found if each not in wanted and len(found[each]) > 1]
-    for name in (each for each in wanted if each not in found and len(wanted[each]) > 1):
-        rows = sum(found[each][0] for each in extra)
-        if len(extra) > 1 and rows == wanted[name][0] and {found[each][1:] for each in extra} == {wanted[name][1:]}:
+    extra = [each for each in actual if each not in expected and len(actual[each]) > 1]
+    for name in (each for each in expected if each not in actual and len(expected[each]) > 1):
+        rows = sum(actual[each][0] for each in extra)
+        if len(extra) > 1 and rows == expected[name][0] and {actual[each][1:] for each in extra} == {expected[name][1:]}:
             parts = " and ".join(f"`{each.removesuffix('.weight')}`" for each in extra)
             whole = name.removesuffix(".weight")
             return f"{parts} have as many rows together as `{whole}` alone. How does one part give what these give?"

@@ -236,20 +236,20 @@ class Calls(TorchFunctionMode):
             if self._there and self._there.copied and not self.stopped:
                 self.stopped = name
 
-    def lacks_numbers(self, error: Exception, here: Calls) -> bool:
-        """Say whether code ended in ``error`` since it reads numbers, as it has done ``here``, on the CPU, too.
+    def lacks_numbers(self, error: Exception, cpu_calls: Calls) -> bool:
+        """Say whether code ended in ``error`` since it reads numbers, as it has done ``cpu_calls``, on the CPU, too.
 
         What it raises by itself, or does on the other device alone, is its own.
         """
         stopped = self.stopped or (self._raised[0] if self._raised[1] is error else "")
-        return bool(stopped) and self.counts[stopped] <= here.counts[stopped]
+        return bool(stopped) and self.counts[stopped] <= cpu_calls.counts[stopped]
 
 
-def note_exception(error: Exception, there: OtherDevice, calls: Calls, here: Calls) -> dict[str, Any]:
+def note_exception(error: Exception, other_device: OtherDevice, device_calls: Calls, cpu_calls: Calls) -> dict[str, Any]:
     """Note of an exception on the other device what :func:`call_on_other_device` tells."""
     words = str(error)
-    mixed = any(each in words for each in _REFUSED) or (there.refused and _SCRIPT in words)
-    read = calls.lacks_numbers(error, here)
+    mixed = any(each in words for each in _REFUSED) or (other_device.refused and _SCRIPT in words)
+    read = device_calls.lacks_numbers(error, cpu_calls)
     return {"raised": type(error).__name__, "mixed": mixed, "read": read, "devices": []}
 
 
@@ -290,14 +290,14 @@ def call_on_other_device(
     return {"raised": "", "mixed": False, "read": False, "devices": places}
 
 
-def _move_to_device(value: Any, to: str = DEVICE) -> Any:
+def _move_to_device(value: Any, device: str = DEVICE) -> Any:
     if isinstance(value, Tensor):
-        return value.detach().clone() if to == "cpu" else value.detach().to(to)
+        return value.detach().clone() if device == "cpu" else value.detach().to(device)
     if isinstance(value, nn.Module):
-        return copy.deepcopy(value).to(to)
+        return copy.deepcopy(value).to(device)
     if type(value) in (list, tuple):
-        return type(value)(_move_to_device(each, to) for each in value)
-    return {name: _move_to_device(each, to) for name, each in value.items()} if type(value) is dict else value
+        return type(value)(_move_to_device(each, device) for each in value)
+    return {name: _move_to_device(each, device) for name, each in value.items()} if type(value) is dict else value
 
 
 def iterate_tensors(value: Any) -> Iterator[Tensor]:

@@ -38,16 +38,16 @@ class Layout:
     place: int = 0
 
 
-def is_rearrangement(layout: Layout, wrong: Function) -> bool:
+def is_rearrangement(layout: Layout, wrong_function: Function) -> bool:
     """Say whether a wrong answer has the numbers of the right one in other places."""
-    answer = _call_on_numbered_inputs(wrong, layout.inputs)
+    answer = _call_on_numbered_inputs(wrong_function, layout.inputs)
     order = None if answer is None else _find_order(layout, answer, layout.inputs)
     return order is not None and not (order == torch.arange(len(order))).all()
 
 
-def agree_on_numbers(layout: Layout, one: Function, other: Function) -> bool:
+def agree_on_numbers(layout: Layout, first_function: Function, second_function: Function) -> bool:
     """Say whether two answer alike on numbered inputs."""
-    first, second = (_call_on_numbered_inputs(each, layout.inputs) for each in (one, other))
+    first, second = (_call_on_numbered_inputs(each, layout.inputs) for each in (first_function, second_function))
     return first is not None and second is not None and first.shape == second.shape and torch.equal(first, second)
 
 
@@ -173,12 +173,12 @@ Objects = Sequence[Function]
 Way = Callable[[Misconception, Misconception], Iterator[Objects]]
 
 
-def _get_wrong_function(wrong: Misconception) -> Function:
-    return wrong.objects[wrong.place]
+def _get_wrong_function(mistake: Misconception) -> Function:
+    return mistake.objects[mistake.place]
 
 
-def _replace_wrong_function(wrong: Misconception, function: Function) -> Objects:
-    return (*wrong.objects[: wrong.place], function, *wrong.objects[wrong.place + 1 :])
+def _replace_wrong_function(mistake: Misconception, function: Function) -> Objects:
+    return (*mistake.objects[: mistake.place], function, *mistake.objects[mistake.place + 1 :])
 
 
 def _combine_edits(first: Misconception, second: Misconception) -> Iterator[Objects]:
@@ -191,14 +191,14 @@ def _combine_edits(first: Misconception, second: Misconception) -> Iterator[Obje
 
 
 def _combine_layouts(
-    layout: Layout, known: dict[str, bool], first: Misconception, second: Misconception
+    layout: Layout, is_rearrangement_by_name: dict[str, bool], first: Misconception, second: Misconception
 ) -> Iterator[Objects]:
     """Both rearrangements, in both orders where these differ; a layout and any other mistake in one order."""
     if {first.place, second.place} != {layout.place}:
         return
     for each in (first, second):
-        known.setdefault(each.name, is_rearrangement(layout, _get_wrong_function(each)))
-    orders = [pair for pair in ((first, second), (second, first)) if known[pair[1].name]]
+        is_rearrangement_by_name.setdefault(each.name, is_rearrangement(layout, _get_wrong_function(each)))
+    orders = [pair for pair in ((first, second), (second, first)) if is_rearrangement_by_name[pair[1].name]]
     made = [
         _replace_wrong_function(
             inner, partial(rearrange, layout, _get_wrong_function(outer), _get_wrong_function(inner))

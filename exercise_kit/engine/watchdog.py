@@ -216,8 +216,8 @@ class Watchdog:
     def _raise_in_handlers(self, frame: FrameType | None) -> None:
         """Give what caught the exception before by a bare `except:` another one on the first line of its handler."""
 
-        def trace(where: FrameType, event: str, _: object) -> Callable[..., Any] | None:
-            if where.f_code.co_filename.startswith(self._ours):
+        def trace(traced_frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+            if traced_frame.f_code.co_filename.startswith(self._ours):
                 return None
             if event == "line":
                 self._raise_pending()

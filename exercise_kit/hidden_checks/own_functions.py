@@ -72,7 +72,7 @@ def _import_file(file: Path) -> ModuleType:
     return module
 
 
-def _make_checks(name: str, function: Callable[..., Any], of_all: list[Any]) -> Iterator[tuple[str, Check]]:
+def _make_checks(name: str, function: Callable[..., Any], file_marks: list[Any]) -> Iterator[tuple[str, Check]]:
     claim = " ".join((function.__doc__ or "").strip().partition("\n\n")[0].split())
     claim = claim or f"{name.removeprefix('test_').replace('_', ' ').capitalize()}."
     names = tuple(inspect.signature(function).parameters)
@@ -81,7 +81,7 @@ def _make_checks(name: str, function: Callable[..., Any], of_all: list[Any]) -> 
     if foreign := [each for each in names if each not in GIVEN]:
         raise ValueError(f"there is nothing called {foreign[0]!r} to give it; there is {', '.join(GIVEN)}")
     asked = _wrap_test_function(function, names)
-    for exercise, points in _read_points_from_marks([*of_all, *getattr(function, "pytestmark", ())]).items():
+    for exercise, points in _read_points_from_marks([*file_marks, *getattr(function, "pytestmark", ())]).items():
         yield exercise, Check(name, claim, asked, worth=points, graded_only=True)
 
 

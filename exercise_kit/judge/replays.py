@@ -93,11 +93,11 @@ class Replays:
         outcome = self.outcome(wrong, name)
         return outcome.result.verdict == Verdict.FAIL, outcome.record
 
-    def outcome(self, wrong: Misconception, name: str) -> Outcome:
+    def outcome(self, mistake: Misconception, name: str) -> Outcome:
         """Return what the check of this name finds about a misconception."""
-        place = wrong, name  # not its name: two orders of one pair share that
+        place = mistake, name  # not its name: two orders of one pair share that
         if place not in self._seen:
-            student = make_isolated_student(dict(zip(self._exercise.objects, wrong.objects, strict=True)))
+            student = make_isolated_student(dict(zip(self._exercise.objects, mistake.objects, strict=True)))
             self._seen[place] = self._checks.evaluate(self._exercise.name, self._by_name[name], student, self.key)
         return self._seen[place]
 

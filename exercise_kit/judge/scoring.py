@@ -23,20 +23,20 @@ from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.reasons import Reason
 
 
-def merge_outcomes(first: Sequence[Outcome], second: Sequence[Outcome]) -> tuple[list[Outcome], int]:
+def merge_outcomes(own_outcomes: Sequence[Outcome], right_outcomes: Sequence[Outcome]) -> tuple[list[Outcome], int]:
     """The outcomes that count, and how many checks pass only with the model solutions of the parts.
 
     Args:
-        first: with the student's own parts; of a class of which something is not written, its checks earn nothing.
-        second: of the same checks, with the model solutions; those that could not be evaluated are missing.
+        own_outcomes: with the student's own parts; of a class of which something is not written, its checks earn nothing.
+        right_outcomes: of the same checks, with the model solutions; those that could not be evaluated are missing.
     """
-    again = {each.check.name: each for each in second}
+    again = {each.check.name: each for each in right_outcomes}
     gained = {name for name, each in again.items() if each.result.verdict == Verdict.PASS} & {
-        each.check.name for each in first if each.result.verdict == Verdict.FAIL
+        each.check.name for each in own_outcomes if each.result.verdict == Verdict.FAIL
     }
     if not gained:
-        return list(first), 0
-    return [_choose_better(each, again.get(each.check.name, each)) for each in first], len(gained)
+        return list(own_outcomes), 0
+    return [_choose_better(each, again.get(each.check.name, each)) for each in own_outcomes], len(gained)
 
 
 def _choose_better(first: Outcome, second: Outcome) -> Outcome:

@@ -200,7 +200,7 @@ class GradingSession:
         return None
 
     def _carry_errors_forward(
-        self, answer: ExerciseAnswer, result: ExerciseResult, wrong: Collection[str]
+        self, answer: ExerciseAnswer, result: ExerciseResult, wrong_exercises: Collection[str]
     ) -> ExerciseResult:
         """The result with what passes once the answer's parts are right: an error costs points once."""
         first, problem, reason = self._evaluated.get(answer.name, ((), None, None))
@@ -212,7 +212,7 @@ class GradingSession:
         if not gained:
             return result
         parts = [part.exercise for part in answer.parts]
-        note = describe_parts_carried_forward(answer.name, parts, wrong, gained, len(failed) - gained)
+        note = describe_parts_carried_forward(answer.name, parts, wrong_exercises, gained, len(failed) - gained)
         named = self._name_failures(answer.name, outcomes)
         words = " ".join(filter(None, (problem, note)))
         reason = reason or Reason.REMARK

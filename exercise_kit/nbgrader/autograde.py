@@ -362,12 +362,12 @@ def _list_folders(submitted: Path) -> Iterator[Path]:
         yield from (path for path in sorted(submitted.iterdir()) if path.is_dir() and not path.name.startswith("."))
 
 
-def _may_belong_to_lesson(lesson: str, found: FoundFile, lessons: Lessons) -> bool:
+def _may_belong_to_lesson(lesson: str, found_file: FoundFile, lessons: Lessons) -> bool:
     """Say whether a file is of a lesson; of one that cannot be read nobody knows."""
     from exercise_kit.submission.parse import open_answers  # with torch, which formgrader's server does without
 
     with suppress(Exception):
-        return open_answers(found, lessons).lesson.name == lesson
+        return open_answers(found_file, lessons).lesson.name == lesson
     return True
 
 

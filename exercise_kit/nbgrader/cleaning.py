@@ -276,13 +276,13 @@ _NEEDED = (b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND")
 MOST_PIXELS = 4000  # on a side: what a browser decodes without pain
 
 
-def make_still_outputs(still: object) -> list[dict[str, Any]]:
+def make_still_outputs(picture_data: object) -> list[dict[str, Any]]:
     """The outputs of a cell with that picture; none where it is no picture.
 
     Args:
-        still: base64 of a PNG, or anything else.
+        picture_data: base64 of a PNG, or anything else.
     """
-    picture = clean_png(still)
+    picture = clean_png(picture_data)
     return [new_output("display_data", data={"image/png": picture})] if picture else []
 
 

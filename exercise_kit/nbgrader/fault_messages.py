@@ -61,10 +61,10 @@ def install_faults() -> None:
         _replace_method(handler, "write_error", _wrap_write_error)
 
 
-def _replace_method(owner: Any, name: str, make: Callable[[Method], Method]) -> None:
+def _replace_method(owner: Any, name: str, wrap: Callable[[Method], Method]) -> None:
     before = getattr(owner, name)
     if getattr(before, "__module__", None) != __name__:
-        after = wraps(before)(make(before))
+        after = wraps(before)(wrap(before))
         after.__module__ = __name__
         setattr(owner, name, after)
 
@@ -95,13 +95,13 @@ class LegibleLog(logging.Filter):
 _legible_log = LegibleLog()
 
 
-def _wrap_start(before: Method) -> Method:
+def _wrap_start(original: Method) -> Method:
     def start(self: Any) -> None:
         self.log.addFilter(_legible_log)  # once, however often it is added
         try:
             if self.coursedir is not None:
                 make_engine(self.coursedir.db_url)
-            before(self)
+            original(self)
         except (GradebookError, OSError) as error:
             self.log.debug("how it failed", exc_info=error)
             self.fail("%s", describe_fault(error, self.coursedir.root if self.coursedir else str(Path.cwd())))
@@ -109,7 +109,7 @@ def _wrap_start(before: Method) -> Method:
     return start
 
 
-def _wrap_capture_log(before: Method) -> Method:
+def _wrap_capture_log(original: Method) -> Method:
     """formgrader shows a traceback in a panel below the log; what a sentence in the log says needs none."""
 
     def capture_log(app: Any, *more: Any) -> Any:
@@ -126,7 +126,7 @@ def _wrap_capture_log(before: Method) -> Method:
                 raise
 
         app.start = start_and_log_fault
-        result = before(app, *more)
+        result = original(app, *more)
         if said:
             del result["error"]
         return result
@@ -144,7 +144,7 @@ class _Stop(KeyboardInterrupt):
 _STEPS = ("init_destination", "init_assignment", "convert_single_notebook", "set_permissions")
 
 
-def _wrap_convert_notebooks(before: Method) -> Method:
+def _wrap_convert_notebooks(original: Method) -> Method:
     """nbgrader would log a traceback for each student: so the gradebook is tried before the first."""
 
     def convert_notebooks(self: Any) -> None:
@@ -154,7 +154,7 @@ def _wrap_convert_notebooks(before: Method) -> Method:
         for name in _STEPS:
             setattr(self, name, _wrap_step(getattr(self, name)))
         try:
-            before(self)
+            original(self)
         except (_Stop, OSError) as stopped:
             words = describe_fault(stopped.__cause__ or stopped, self.coursedir.root)
             self.log.error("%s", words)
@@ -175,7 +175,7 @@ def _wrap_step(step: Method) -> Method:
     return run_or_stop
 
 
-def _wrap_on_finish(before: Method) -> Method:
+def _wrap_on_finish(original: Method) -> Method:
     """Close formgrader's gradebook with each request, which nbgrader keeps open for as long as the server runs.
 
     It would go on with a file that was deleted, and write a person's points into that; a server that was started
@@ -186,16 +186,16 @@ def _wrap_on_finish(before: Method) -> Method:
         gradebook, self.settings[_GRADEBOOK] = self.settings.get(_GRADEBOOK), None
         if gradebook is not None:
             gradebook.close()
-        before(self)
+        original(self)
 
     return on_finish
 
 
-def _wrap_write_error(before: Method) -> Method:
+def _wrap_write_error(original: Method) -> Method:
     def write_error(self: Any, status_code: int, **about: Any) -> None:
         error = about.get("exc_info", (None, None, None))[1]
         if not isinstance(error, GradebookError):
-            return before(self, status_code, **about)
+            return original(self, status_code, **about)
         self.set_status(503)
         self.finish(f"<h1>Nothing was saved</h1><p>{escape(str(error))}</p>")
 

@@ -118,13 +118,13 @@ def _read_only_cells(lesson: ReleasedLesson) -> dict[str, str]:
     return given
 
 
-def _is_lesson_cell(cell: NotebookNode, given: Mapping[str, str]) -> bool:
+def _is_lesson_cell(cell: NotebookNode, headings_by_source: Mapping[str, str]) -> bool:
     mark = cell.metadata.get("nbgrader", {})
-    return not (mark.get("solution") or mark.get("grade")) and cell.source in given
+    return not (mark.get("solution") or mark.get("grade")) and cell.source in headings_by_source
 
 
-def _mark_fold(cells: Sequence[NotebookNode], given: Mapping[str, str]) -> None:
-    heading = next(filter(None, (given[cell.source] for cell in cells)), "")
+def _mark_fold(cells: Sequence[NotebookNode], headings_by_source: Mapping[str, str]) -> None:
+    heading = next(filter(None, (headings_by_source[cell.source] for cell in cells)), "")
     count = f"{len(cells)} cell{'' if len(cells) == 1 else 's'} of the lesson"
     cells[0].metadata["given_from"] = f"{count}: {heading}" if heading else count
     cells[-1].metadata["given_ends"] = True

@@ -219,11 +219,11 @@ def _digest_files(folder: Path, files: Sequence[str]) -> set[str]:
     return set()
 
 
-def _set_same_file_flag(page: Path, wanted: bool) -> None:
-    if not page.is_file() or wanted == (SAME_FILE in read_notes(page).flags):
+def _set_same_file_flag(page: Path, flagged: bool) -> None:
+    if not page.is_file() or flagged == (SAME_FILE in read_notes(page).flags):
         return
     notebook = json.loads(page.read_bytes())
     if notes := notebook["metadata"].get(NOTES):  # an older version of the kit noted nothing
         others = [flag for flag in notes["flags"] if flag != SAME_FILE]
-        notes["flags"] = [*others, SAME_FILE] if wanted else others
+        notes["flags"] = [*others, SAME_FILE] if flagged else others
         write(page, json.dumps(notebook, indent=1).encode())

@@ -16,14 +16,14 @@ from exercise_kit.submission.released import Lessons
 from exercise_kit.submission.result_file import find_result
 
 
-def matches_student_option(student: str, wanted: str) -> bool:
+def matches_student_option(student: str, option: str) -> bool:
     """Say whether a command's option ``--student`` means a student: by the id, or by a pattern of nbgrader's."""
-    return student == wanted or fnmatchcase(student, wanted)
+    return student == option or fnmatchcase(student, option)
 
 
-def find_work_folder(found: FoundFile, folder: Path) -> Path:
+def find_work_folder(found_file: FoundFile, folder: Path) -> Path:
     """Where the files lie beside what was found in a student's folder of a lesson: there, or one folder deeper."""
-    return folder if found.path == folder else found.path.parent
+    return folder if found_file.path == folder else found_file.path.parent
 
 
 def digest_folder(folder: Path, lessons: Lessons) -> str:

@@ -99,9 +99,9 @@ def _find_columns(header: list[str]) -> dict[str, int]:
 NO_ADDRESS = "formgrader's buttons cannot name a student with one of \\ # ? % in the id; choose another id"
 
 
-def breaks_page_addresses(who: str) -> bool:
+def breaks_page_addresses(student_id: str) -> bool:
     """Say whether formgrader's pages, which put an id into an address as it is, ask about somebody else."""
-    return not set("\\#?%").isdisjoint(who)
+    return not set("\\#?%").isdisjoint(student_id)
 
 
 def _add_students(students: dict[str, Student], rows: list[list[str]], columns: dict[str, int]) -> Iterator[str]:

@@ -19,26 +19,26 @@ class PointsError(Exception):
     """What was sent are no points; the message says why."""
 
 
-def read_points(sent: object, most: float = math.inf) -> float | None:
+def read_points(value: object, maximum: float = math.inf) -> float | None:
     """Points out of what was sent: a number, or a text in which a comma is a decimal sign; None: there are none.
 
     Args:
-        sent: from JSON.
-        most: how many there can be.
+        value: from JSON.
+        maximum: how many there can be.
 
     Raises:
-        PointsError: it is no number, below 0 or above ``most``.
+        PointsError: it is no number, below 0 or above ``maximum``.
     """
-    if sent is None or sent == "":
+    if value is None or value == "":
         return None
-    text = sent.strip() if isinstance(sent, str) else json.dumps(sent)
+    text = value.strip() if isinstance(value, str) else json.dumps(value)
     number = float(text.replace(",", ".")) if _NUMBER.fullmatch(text) else math.nan
-    if isinstance(sent, int | float) and not isinstance(sent, bool):
-        number = float(sent)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        number = float(value)
     if not math.isfinite(number):
         raise PointsError(f"{text[:40]} is no number; type it like 0.5 or 0,5")
-    if not 0 <= number <= most:
-        raise PointsError(f"{text[:40]} is below 0" if number < 0 else f"{text[:40]} is above {most:g}")
+    if not 0 <= number <= maximum:
+        raise PointsError(f"{text[:40]} is below 0" if number < 0 else f"{text[:40]} is above {maximum:g}")
     return number
 
 
@@ -49,7 +49,7 @@ def install_points() -> None:
         handlers.GradeHandler.put = _wrap_put(handlers.GradeHandler.put)
 
 
-def _wrap_put(before: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_put(original: Callable[..., Any]) -> Callable[..., Any]:
     from tornado.web import authenticated
 
     def put(self: Any, grade_id: str) -> Any:
@@ -64,7 +64,7 @@ def _wrap_put(before: Callable[..., Any]) -> Callable[..., Any]:
         except MissingEntry:
             pass  # nbgrader says so
         self.request.body = json.dumps(sent).encode()
-        return before(self, grade_id)
+        return original(self, grade_id)
 
     checked = authenticated(put)
     checked.__module__ = __name__

@@ -139,18 +139,18 @@ def _is_valid_name(name: object) -> bool:
     return False
 
 
-def _read_value(given: object) -> Value | None:
+def _read_value(value: object) -> Value | None:
     """A guess or a result as JSON has it; None where it is neither a number nor a text."""
-    if hasattr(given, "item") and getattr(given, "size", None) is not None:
+    if hasattr(value, "item") and getattr(value, "size", None) is not None:
         try:
-            given = given.item()
+            value = value.item()
         except (TypeError, ValueError, RuntimeError):
             return None
-    if isinstance(given, bool):
-        return "yes" if given else "no"
-    if isinstance(given, int | float):
-        return given if abs(given) < _LARGEST else None  # nor infinite, nor nan
-    words = " ".join(given.split()) if isinstance(given, str) else ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return value if abs(value) < _LARGEST else None  # nor infinite, nor nan
+    words = " ".join(value.split()) if isinstance(value, str) else ""
     return words if 0 < len(words) <= _LONGEST else None
 
 
@@ -163,8 +163,8 @@ def _parse_number(text: str) -> Value:
     return text if not abs(number) < _LARGEST else int(number) if number.is_integer() else number
 
 
-def _has_same_words(one: str, other: str) -> bool:
-    return " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
+def _has_same_words(first: str, second: str) -> bool:
+    return " ".join(first.split()).casefold() == " ".join(second.split()).casefold()
 
 
 def _is_guess_right(guess: Value, actual: Value, within: float | None) -> bool | None:
@@ -188,25 +188,25 @@ def _ask_for_guess(guess: object, choices: tuple[str, ...]) -> str:
     return f"A guess is {wanted} here, and this is {describe_kind(guess)}."
 
 
-def _describe_guess_so_far(known: Prediction) -> str:
-    if not known.compared:
-        return f"Your guess: {_format_value(known.guess)}. Run on, and see."
-    return f"Your guess was {_format_value(known.guess)}, and it is {_format_value(known.result)}."
+def _describe_guess_so_far(prediction: Prediction) -> str:
+    if not prediction.compared:
+        return f"Your guess: {_format_value(prediction.guess)}. Run on, and see."
+    return f"Your guess was {_format_value(prediction.guess)}, and it is {_format_value(prediction.result)}."
 
 
-def _describe_comparison(guess: Value, actual: Value, right: bool | None, within: float | None) -> str:
+def _describe_comparison(guess: Value, actual: Value, is_right: bool | None, within: float | None) -> str:
     said = f"You said {_format_value(guess)}, "
-    if right is None:
+    if is_right is None:
         kinds = "a text" if isinstance(guess, str) else "a number", "a text" if isinstance(actual, str) else "a number"
         shown = _format_value(actual)
         return f"Your guess was {kinds[0]}, and {kinds[1]} was asked for, so this does not count. It is {shown}."
     if isinstance(guess, str) or isinstance(actual, str):
-        return f"{said}and so it is." if right else f"{said}and it is {_format_value(actual)}."
+        return f"{said}and so it is." if is_right else f"{said}and it is {_format_value(actual)}."
     if guess == actual:
         return f"{said}and so it is."
     off = f"{_format_value(abs(guess - actual), 2)} too {'high' if guess > actual else 'low'}"
     near = f", and right: that is within {_format_value(within)}" if within else ", and near enough to be right"
-    return f"{said}it is {_format_value(actual)}: {off}{near if right else ''}."
+    return f"{said}it is {_format_value(actual)}: {off}{near if is_right else ''}."
 
 
 def _format_value(value: Value | None, digits: int = 4) -> str:
@@ -220,20 +220,20 @@ def _format_value(value: Value | None, digits: int = 4) -> str:
     return f"{value:,.0f}" if 10**digits <= abs(value) < 1e15 else f"{value:.{digits}g}"
 
 
-def _show_sentence(words: str, right: bool | None, folded: str = "") -> None:
+def _show_sentence(sentence: str, is_right: bool | None, folded: str = "") -> None:
     """Show a sentence: with an edge in the color of a verdict in a notebook, as text elsewhere.
 
     What is folded opens with a click in a notebook.
     """
-    text = f"{words} Not now? {folded}" if folded else words
+    text = f"{sentence} Not now? {folded}" if folded else sentence
     if not is_in_notebook_kernel():
         print(text)
         return
     from IPython.display import display
 
-    verdict = {True: Verdict.PASS, False: Verdict.FAIL, None: Verdict.UNDECIDED}[right]
-    sign = {True: "✓", False: "≠", None: "○"}[right]
-    shown = render_paragraph(f'<span aria-hidden="true">{sign}</span> {escape(words)}')
+    verdict = {True: Verdict.PASS, False: Verdict.FAIL, None: Verdict.UNDECIDED}[is_right]
+    sign = {True: "✓", False: "≠", None: "○"}[is_right]
+    shown = render_paragraph(f'<span aria-hidden="true">{sign}</span> {escape(sentence)}')
     shown += f"<details><summary>Not now?</summary>{render_paragraph(escape(folded))}</details>" if folded else ""
     html = render_html_section("Your prediction", shown, verdict)
     bundle: dict[str, Any] = {"text/plain": text, "text/html": html}

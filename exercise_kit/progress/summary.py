@@ -62,9 +62,9 @@ class LessonProgress:
     core: bool = False
     optional: tuple[str, ...] = ()
 
-    def list_core_exercises(self, of: Iterable[str]) -> tuple[str, ...]:
+    def list_core_exercises(self, exercises: Iterable[str]) -> tuple[str, ...]:
         """Those of its exercises that belong to the core."""
-        return tuple(each for each in of if self.core and each not in self.optional)
+        return tuple(each for each in exercises if self.core and each not in self.optional)
 
     @property
     def begun(self) -> bool:
@@ -110,9 +110,9 @@ class Progress:
         skip = " It may be skipped." if ahead.to_do[0] in ahead.optional else ""
         return f"Next: `{ahead.to_do[0]}`, {where}.{skip}"
 
-    def total(self, of: str) -> float:
+    def total(self, attribute: str) -> float:
         """The sum of an attribute over the lessons."""
-        return sum(getattr(each, of) for each in self.lessons)
+        return sum(getattr(each, attribute) for each in self.lessons)
 
     def card(self) -> Figure:
         """A picture of it all."""
@@ -160,14 +160,14 @@ def read_progress(folder: Path) -> Progress:
 
 
 def summarize_events(
-    events: Sequence[log.Event], folder: Path, here: str | None = None, remarks: tuple[str, ...] = ()
+    events: Sequence[log.Event], folder: Path, current_lesson: str | None = None, remarks: tuple[str, ...] = ()
 ) -> Progress:
     """Return what a log says.
 
     Args:
         events: in the order of their times.
         folder: that of the student's own parts.
-        here: the lesson of the notebook that asks.
+        current_lesson: the lesson of the notebook that asks.
         remarks: sentences to be shown with it.
     """
     placed = _add_lessons_to_events(events)
@@ -178,7 +178,7 @@ def summarize_events(
         guesses = [each for prediction, each in found.items() if lesson_of.get(prediction) == name]
         lessons.append(_summarize_lesson(name, [each for each in placed if each["lesson"] == name], guesses))
     last = next((each["lesson"] for each in reversed(placed) if each["lesson"]), None)
-    return Progress(tuple(lessons), here, last, tuple(_list_highlights(found)), _find_kept_parts(folder), remarks)
+    return Progress(tuple(lessons), current_lesson, last, tuple(_list_highlights(found)), _find_kept_parts(folder), remarks)
 
 
 def _list_lessons(worked_on: Collection[str]) -> list[str]:
@@ -264,9 +264,9 @@ def _add_up_seconds(times: Iterable[float]) -> float:
     return sum(gap for gap in gaps if gap <= LONGEST_PAUSE)
 
 
-def _list_highlights(found: Mapping[str, Prediction]) -> Iterable[str]:
+def _list_highlights(predictions: Mapping[str, Prediction]) -> Iterable[str]:
     for name, words in course().highlights.items():
-        result = found[name].result if name in found else None
+        result = predictions[name].result if name in predictions else None
         if isinstance(result, int | float):
             yield words.format(result)
 

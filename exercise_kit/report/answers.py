@@ -50,12 +50,12 @@ def is_unevaluated(result: ExerciseResult) -> bool:
     return bool(result.problem and failed and not any(check.message for check in failed))
 
 
-def split_lost_points(result: ExerciseResult, follows: bool = False) -> Iterator[Share]:
+def split_lost_points(result: ExerciseResult, is_consequence: bool = False) -> Iterator[Share]:
     """The points that an answer lost, in equal parts for the checks that failed (their weights are not kept).
 
     Args:
         result: of the answer.
-        follows: it builds on an earlier answer of the same notebook that is wrong too.
+        is_consequence: it builds on an earlier answer of the same notebook that is wrong too.
     """
     lost, failed = result.max_score - result.score, list_failures(result)
     if lost <= 0:
@@ -66,7 +66,7 @@ def split_lost_points(result: ExerciseResult, follows: bool = False) -> Iterator
         yield Share(lost, Lost.UNEVALUATED)
     else:
         for check in failed:
-            why = Lost.NAMED if check.misconception else Lost.FOLLOWS if follows else Lost.UNNAMED
+            why = Lost.NAMED if check.misconception else Lost.FOLLOWS if is_consequence else Lost.UNNAMED
             yield Share(lost / len(failed), why, check.misconception or "", check)
 
 

@@ -79,13 +79,13 @@ class Anonymizer:
 
         return self._whole.sub(MARK, _QUOTED.sub(keep_if_harmless, text))
 
-    def anonymize_code(self, source: str, objects: Iterable[str], right: Collection[str] = ()) -> str:
+    def anonymize_code(self, source: str, objects: Iterable[str], right_lines: Collection[str] = ()) -> str:
         """The definitions of ``objects`` in a cell, and what they use of it; of long code, what no right answer has.
 
         Args:
             source: of the cell.
             objects: the names that the exercise asks for.
-            right: lines of answers without the mistake, canonical; where there are none, helpers are what is left out.
+            right_lines: lines of answers without the mistake, canonical; where there are none, helpers are what is left out.
 
         Raises:
             Unshowable: it is no Python, or it defines none of them.
@@ -94,14 +94,14 @@ class Anonymizer:
             requested = frozenset(objects)
             kept = _find_needed_statements(source, requested)
             lines = self._write_masked_lines(kept, requested)
-            for helper in self._sort_helpers(kept, requested, right) if len(lines) > MOST_LINES else ():
+            for helper in self._sort_helpers(kept, requested, right_lines) if len(lines) > MOST_LINES else ():
                 kept = [_keep_first_line(each) if each is helper else each for each in kept]
                 lines = self._write_masked_lines(kept, requested)
                 if len(lines) <= MOST_LINES:
                     break
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise Unshowable("it is no Python") from None
-        return "\n".join(shorten_lines(lines, right))
+        return "\n".join(shorten_lines(lines, right_lines))
 
     def list_canonical_lines(self, source: str, objects: Iterable[str]) -> frozenset[str]:
         """All lines of the definitions of ``objects`` and of what they use, canonical; none of what is no Python."""
@@ -113,15 +113,15 @@ class Anonymizer:
         except (SyntaxError, ValueError, RecursionError, MemoryError, Unshowable):
             return frozenset()
 
-    def _sort_helpers(self, kept: list[ast.stmt], objects: frozenset[str], right: Collection[str]) -> list[ast.stmt]:
+    def _sort_helpers(self, kept: list[ast.stmt], objects: frozenset[str], right_lines: Collection[str]) -> list[ast.stmt]:
         """The helpers, first those without the mistake, then those that are farthest from what was asked for."""
         distances = _measure_distances(kept, objects)
         helpers = [each for each in kept if not _find_bound_names(each) & objects]
-        return sorted(helpers, key=lambda each: self._rank_helper(each, distances[id(each)], right))
+        return sorted(helpers, key=lambda each: self._rank_helper(each, distances[id(each)], right_lines))
 
-    def _rank_helper(self, helper: ast.stmt, distance: int, right: Collection[str]) -> tuple[bool, int, int]:
+    def _rank_helper(self, helper: ast.stmt, distance: int, right_lines: Collection[str]) -> tuple[bool, int, int]:
         lines = self._write_masked_lines([helper], frozenset())
-        return bool(find_differing_lines(lines, right)) if right else False, -distance, -len(lines)
+        return bool(find_differing_lines(lines, right_lines)) if right_lines else False, -distance, -len(lines)
 
     def _write_masked_lines(self, kept: list[ast.stmt], objects: frozenset[str]) -> list[str]:
         module = ast.Module([copy.deepcopy(each) for each in kept], [])
@@ -176,17 +176,17 @@ def _find_needed_statements(source: str, objects: frozenset[str]) -> list[ast.st
     return kept
 
 
-def _find_needed(tree: ast.Module, wanted: set[str]) -> list[ast.stmt]:
-    """The statements that bind ``wanted``, and those that bind what they use, in order; no imports."""
+def _find_needed(tree: ast.Module, wanted_names: set[str]) -> list[ast.stmt]:
+    """The statements that bind ``wanted_names``, and those that bind what they use, in order; no imports."""
     kept: set[int] = set()
     statements = [each for each in tree.body if not isinstance(each, ast.Import | ast.ImportFrom)]
     while True:
-        new = {index for index, each in enumerate(statements) if index not in kept and wanted & _find_bound_names(each)}
+        new = {index for index, each in enumerate(statements) if index not in kept and wanted_names & _find_bound_names(each)}
         if not new:
             return [statements[index] for index in sorted(kept)]
         kept |= new
         used = (node for index in new for node in ast.walk(statements[index]))
-        wanted |= {node.id for node in used if isinstance(node, ast.Name)}
+        wanted_names |= {node.id for node in used if isinstance(node, ast.Name)}
 
 
 def _measure_distances(kept: list[ast.stmt], objects: frozenset[str]) -> dict[int, int]:
@@ -218,10 +218,10 @@ class _Masked(ast.NodeTransformer):
         odd = (name for name in mentioned if not self._is_harmless_name(name, name in made_up))
         self._names = {name: f"name{count}" for count, name in enumerate(odd, 1)}
 
-    def _is_harmless_name(self, name: str, made_up: bool) -> bool:
+    def _is_harmless_name(self, name: str, is_introduced: bool) -> bool:
         if name == MARK:
             return True
-        if made_up:
+        if is_introduced:
             return self._anonymizer.is_harmless(name)
         return _is_course_text(name)  # "max" is torch's, even where a student is called Max
 
@@ -341,13 +341,13 @@ class Examples:
             part: self._anonymizer.anonymize_text(text) for part, text in check.parts().items() if part != Part.EXPECTED
         }
 
-    def _read_anonymized_code(self, answer: GradedAnswer, others: Collection[str]) -> str:
+    def _read_anonymized_code(self, answer: GradedAnswer, right_lines: Collection[str]) -> str:
         lesson = self._lessons.get(answer.work.lesson or "")
         if lesson is None:
             return ""
         try:
             source = _read_source(answer.work.path, answer.result.name, lesson)
-            return self._anonymizer.anonymize_code(source, _find_objects(lesson, answer.result.name), others)
+            return self._anonymizer.anonymize_code(source, _find_objects(lesson, answer.result.name), right_lines)
         except (Unshowable, Unreadable):
             return ""
 
@@ -371,10 +371,10 @@ class Examples:
         return self._lines[path, exercise]
 
 
-def _rank_example(code: str, others: Collection[str]) -> tuple[bool, bool, int, int, str]:
+def _rank_example(code: str, right_lines: Collection[str]) -> tuple[bool, bool, int, int, str]:
     """The lower, the more an example teaches."""
     lines = code.splitlines()
-    own = len(find_differing_lines(lines, others))
+    own = len(find_differing_lines(lines, right_lines))
     teaches = len(lines) >= LEAST_LINES and own > 0
     return not teaches, any(line.strip(" #").startswith(MARK) for line in lines), own, len(code), code
 

@@ -17,24 +17,24 @@ def canonicalize_line(line: str) -> str:
     return _REPLACED.sub("name", line.strip())
 
 
-def find_differing_lines(lines: Iterable[str], right: Collection[str]) -> list[str]:
+def find_differing_lines(lines: Iterable[str], right_lines: Collection[str]) -> list[str]:
     """The lines that stand in no answer without the mistake.
 
     Args:
         lines: of an answer.
-        right: those of answers without it, canonical.
+        right_lines: those of answers without it, canonical.
     """
-    return [line for line in lines if line.strip() and canonicalize_line(line) not in right]
+    return [line for line in lines if line.strip() and canonicalize_line(line) not in right_lines]
 
 
-def shorten_lines(lines: Sequence[str], right: Collection[str]) -> list[str]:
+def shorten_lines(lines: Sequence[str], right_lines: Collection[str]) -> list[str]:
     """At most about MOST_LINES lines, those that differ among them where they are so few; a mark for what is left out.
 
     Args:
         lines: of an answer.
-        right: those of answers without it, canonical.
+        right_lines: those of answers without it, canonical.
     """
-    own = {place for place, line in enumerate(lines) if find_differing_lines([line], right)}
+    own = {place for place, line in enumerate(lines) if find_differing_lines([line], right_lines)}
     for context in _CONTEXT if len(lines) > MOST_LINES else ():
         near = {place for place in range(len(lines)) if any(abs(place - each) <= context for each in own)}
         shown = _replace_gaps_with_marks(

@@ -126,8 +126,8 @@ def read_gradebook(class_dir: Path, lesson: str | None = None) -> ManualGrading 
     )
 
 
-def _is_code(cell: str) -> bool:
-    return cell.startswith(make_check_grade_id(""))
+def _is_code(cell_name: str) -> bool:
+    return cell_name.startswith(make_check_grade_id(""))
 
 
 def _list_questions(grades: Iterable[Any]) -> tuple[Question, ...]:

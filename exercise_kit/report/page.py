@@ -57,19 +57,19 @@ def format_with_minus(value: float) -> str:
     return f"{value:.2f}".replace("-", "\u2212")
 
 
-def format_count(count: int, noun: str, several: str = "") -> str:
+def format_count(count: int, noun: str, plural: str = "") -> str:
     """1, "notebook" → "1 notebook"; 3 → "3 notebooks"."""
-    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
-def summarize_class(found: Tally) -> list[str]:
+def summarize_class(tally: Tally) -> list[str]:
     """The class in three sentences; one where nothing is graded."""
-    handed_in = _describe_handed_in(found)
-    return [handed_in, *([_describe_results(found), _describe_lost_points(found)] if found.shares() else ())]
+    handed_in = _describe_handed_in(tally)
+    return [handed_in, *([_describe_results(tally), _describe_lost_points(tally)] if tally.shares() else ())]
 
 
-def _describe_handed_in(found: Tally) -> str:
-    work = found.work
+def _describe_handed_in(tally: Tally) -> str:
+    work = tally.work
     if not work.handed_in:
         return "Nobody has handed in anything yet."
     students = format_count(len({each.who for each in work.handed_in}), "student")
@@ -89,19 +89,19 @@ def _describe_handed_in(found: Tally) -> str:
     return f"{sentence}: {graded:,} {'is' if graded == 1 else 'are'} graded, {listed}{f'; {waits}' if waits else ''}."
 
 
-def _describe_manual_grading(book: ManualGrading) -> Iterator[str]:
-    if book.waiting:
-        verb = "waits" if book.waiting == 1 else "wait"
-        yield f"{format_count(book.waiting, 'written answer')} {verb} for a grade by hand"
-    if book.again:
-        yield f"{format_count(book.again, 'answer')} with points {'is' if book.again == 1 else 'are'} to be looked at"
+def _describe_manual_grading(manual_grading: ManualGrading) -> Iterator[str]:
+    if manual_grading.waiting:
+        verb = "waits" if manual_grading.waiting == 1 else "wait"
+        yield f"{format_count(manual_grading.waiting, 'written answer')} {verb} for a grade by hand"
+    if manual_grading.again:
+        yield f"{format_count(manual_grading.again, 'answer')} with points {'is' if manual_grading.again == 1 else 'are'} to be looked at"
 
 
-def _describe_results(found: Tally) -> str:
-    tried = [each for each in found.exercises if each.answers and each.points]
+def _describe_results(tally: Tally) -> str:
+    tried = [each for each in tally.exercises if each.answers and each.points]
     sentence = "Half of the graded notebooks or more earn nothing"
-    if found.median:
-        sentence = f"Half of the graded notebooks earn {format_percent(found.median)} of their points or more"
+    if tally.median:
+        sentence = f"Half of the graded notebooks earn {format_percent(tally.median)} of their points or more"
     if len(tried) < 2:
         return f"{sentence}."
     by_mean: dict[str, list[str]] = {}  # those whose means are shown alike
@@ -118,8 +118,8 @@ def _describe_results(found: Tally) -> str:
     )
 
 
-def _describe_lost_points(found: Tally) -> str:
-    lost = found.lost
+def _describe_lost_points(tally: Tally) -> str:
+    lost = tally.lost
     total = sum(lost.values())
     if not total:
         return "No points were lost."
@@ -129,9 +129,9 @@ def _describe_lost_points(found: Tally) -> str:
         if share
         else "all answers are written"
     )
-    if not found.mistakes:
+    if not tally.mistakes:
         return f"No lost point goes to a mistake that has a name; {unwritten}."
-    first = found.mistakes[0]
+    first = tally.mistakes[0]
     cost = f"{format_count(first.students, 'student')} and {format_count(round(first.lost), 'point')}"
     return f"Of the mistakes that have a name, “{first.misconception.name}” cost the class most: {cost}; {unwritten}."
 
@@ -157,52 +157,52 @@ class GroupCard:
     example: Example
 
 
-def render_lecture_page(found: Tally, title: str, today: date) -> str:
+def render_lecture_page(tally: Tally, title: str, today: date) -> str:
     """The page for the lecture; it tells nothing of who a student is."""
-    anonymizer = Anonymizer(_collect_student_names(found.work), _list_released_sources(found.work))
-    examples = Examples(found.work, anonymizer)
-    rows, students = make_lesson_rows(found), count_students(found)
-    shares = {row.name: found.shares(row.name) for row in rows if row.graded}
-    timed = any(each.seconds for each in found.exercises)
+    anonymizer = Anonymizer(_collect_student_names(tally.work), _list_released_sources(tally.work))
+    examples = Examples(tally.work, anonymizer)
+    rows, students = make_lesson_rows(tally), count_students(tally)
+    shares = {row.name: tally.shares(row.name) for row in rows if row.graded}
+    timed = any(each.seconds for each in tally.exercises)
     return load_templates().get_template("report.html.jinja").render(
         title=title,
         today=today,
-        found=found,
-        work=found.work,
+        found=tally,
+        work=tally.work,
         State=State,
         Lost=Lost,
         BINS=BINS,
         FLAGS=flags.MEANINGS,
-        sentences=summarize_class(found),
-        total_lost=sum(found.lost.values()),
+        sentences=summarize_class(tally),
+        total_lost=sum(tally.lost.values()),
         lessons=rows,
         students=students,
-        questions=rank_discriminations(found.exercises),
+        questions=rank_discriminations(tally.exercises),
         LEAST_STUDENTS=LEAST_STUDENTS,
         trained=read_what_was_trained(),
-        flagged=sum(bool(each.result and each.result.flags) for each in found.work.handed_in),
-        next=found.mistakes[:NEXT],
-        cards=[_make_mistake_card(each, examples) for each in found.mistakes[:EXAMPLES]],
-        groups=[GroupCard(each, examples.of(each.answers)) for each in _choose_notable_groups(found.unexplained)],
-        unevaluated=_count_reasons(found.unevaluated, anonymizer),
-        worst=_find_worst_checks(found.exercises),
-        rejected=_count_lost_reasons(found.work, anonymizer),
-        waits=_count_wait_causes(found.work),
+        flagged=sum(bool(each.result and each.result.flags) for each in tally.work.handed_in),
+        next=tally.mistakes[:NEXT],
+        cards=[_make_mistake_card(each, examples) for each in tally.mistakes[:EXAMPLES]],
+        groups=[GroupCard(each, examples.of(each.answers)) for each in _choose_notable_groups(tally.unexplained)],
+        unevaluated=_count_reasons(tally.unevaluated, anonymizer),
+        worst=_find_worst_checks(tally.exercises),
+        rejected=_count_lost_reasons(tally.work, anonymizer),
+        waits=_count_wait_causes(tally.work),
         course_picture=Markup(_draw_term(rows, students)) if len(shares) > 1 else "",
         score_picture=Markup(draw_scores(shares)) if shares else "",
-        exercise_picture=Markup(draw_exercises([each for each in found.exercises if each.answers])) if shares else "",
-        mistake_picture=Markup(draw_mistakes(found.mistakes[:PICTURED])) if found.mistakes else "",
-        time_picture=Markup(draw_seconds(found.exercises)) if timed else "",
+        exercise_picture=Markup(draw_exercises([each for each in tally.exercises if each.answers])) if shares else "",
+        mistake_picture=Markup(draw_mistakes(tally.mistakes[:PICTURED])) if tally.mistakes else "",
+        time_picture=Markup(draw_seconds(tally.exercises)) if timed else "",
     )  # fmt: skip
 
 
-def render_private_page(found: Tally, title: str, today: date) -> str:
+def render_private_page(tally: Tally, title: str, today: date) -> str:
     """The page for the instructor's eyes: whom to talk to; and who has which score, flags and misconceptions."""
-    rows = sorted(found.work.handed_in, key=lambda each: (each.who.casefold(), each.lesson or ""))
+    rows = sorted(tally.work.handed_in, key=lambda each: (each.who.casefold(), each.lesson or ""))
     template = load_templates().get_template("report_names.html.jinja")
     rules = {"MISSING": MISSING, "SAME": SAME, "DROP": DROP, "EARLIER": EARLIER}
-    hands = found.work.manual_grading.by_hand if found.work.manual_grading else {}
-    people = find_students_of_concern(found)
+    hands = tally.work.manual_grading.by_hand if tally.work.manual_grading else {}
+    people = find_students_of_concern(tally)
     return template.render(title=title, today=today, rows=rows, State=State, people=people, hands=hands, **rules)
 
 

@@ -44,66 +44,66 @@ class Person:
     concerns: tuple[Concern, ...]
 
 
-def find_students_of_concern(found: Tally) -> list[Person]:
+def find_students_of_concern(tally: Tally) -> list[Person]:
     """The students with a reason; those with most reasons first."""
-    shares = _find_shares(found)
-    book = found.work.manual_grading
-    students = dict.fromkeys((*(each.who for each in found.work.handed_in), *(book.students if book else ())))
-    people = [Person(who, tuple(_find_concerns(found, who, shares, len(students)))) for who in students]
+    shares = _find_shares(tally)
+    book = tally.work.manual_grading
+    students = dict.fromkeys((*(each.who for each in tally.work.handed_in), *(book.students if book else ())))
+    people = [Person(who, tuple(_find_concerns(tally, who, shares, len(students)))) for who in students]
     return sorted(
         (each for each in people if each.concerns), key=lambda each: (-len(each.concerns), each.who.casefold())
     )
 
 
 def _find_concerns(
-    found: Tally, who: str, shares: Mapping[str, Mapping[str, float]], students: int
+    tally: Tally, student_id: str, shares: Mapping[str, Mapping[str, float]], students: int
 ) -> Iterator[Concern]:
-    theirs = {each.lesson for each in found.work.handed_in if each.who == who}
-    due = [lesson.name for lesson in found.work.lessons if _count_students(found, lesson.name) >= DUE * students]
+    theirs = {each.lesson for each in tally.work.handed_in if each.who == student_id}
+    due = [lesson.name for lesson in tally.work.lessons if _count_students(tally, lesson.name) >= DUE * students]
     missing = [name for name in due if name not in theirs]
     if len(missing) >= MISSING:
         yield Concern(Why.MISSING, ", ".join(missing))
-    for mistake in found.mistakes:
-        exercises = [exercise for student, exercise in mistake.answers if student == who]
+    for mistake in tally.mistakes:
+        exercises = [exercise for student, exercise in mistake.answers if student == student_id]
         if len(exercises) >= SAME:
             yield Concern(Why.SAME, f"{mistake.misconception.name}: in {', '.join(exercises)}")
-    if dropped := _describe_drop(who, shares):
+    if dropped := _describe_drop(student_id, shares):
         yield Concern(Why.DROPPED, dropped)
-    if nothing := ", ".join(_find_lessons_without_points(found, who)):
+    if nothing := ", ".join(_find_lessons_without_points(tally, student_id)):
         yield Concern(Why.NOTHING, nothing)
-    for each in found.work.handed_in:
+    for each in tally.work.handed_in:
         flags = [flag for flag in (each.result.flags if each.result else ()) if flag not in _OF_THE_MACHINE]
-        if each.who == who and flags:
+        if each.who == student_id and flags:
             yield Concern(Why.FLAGGED, f"{', '.join(flags)} in {each.lesson or each.path.name}")
 
 
-def _find_lessons_without_points(found: Tally, who: str) -> Iterator[str]:
+def _find_lessons_without_points(tally: Tally, student_id: str) -> Iterator[str]:
     """The lessons that were handed in and earned nothing, neither by the judge nor by hand."""
-    book = found.work.manual_grading
-    for each in found.work.handed_in:
-        by_hand = book.by_hand.get((who, each.lesson)) if book else None
+    book = tally.work.manual_grading
+    for each in tally.work.handed_in:
+        by_hand = book.by_hand.get((student_id, each.lesson)) if book else None
         graded = each.result is not None and each.result.worth > 0 and not each.result.score
-        if each.who == who and each.result and graded and not (by_hand and by_hand.given):
+        if each.who == student_id and each.result and graded and not (by_hand and by_hand.given):
             yield f"{each.result.points} in {each.lesson}"
 
 
-def _count_students(found: Tally, lesson: str) -> int:
-    return len({each.who for each in found.work.handed_in if each.lesson == lesson})
+def _count_students(tally: Tally, lesson: str) -> int:
+    return len({each.who for each in tally.work.handed_in if each.lesson == lesson})
 
 
-def _find_shares(found: Tally) -> dict[str, dict[str, float]]:
+def _find_shares(tally: Tally) -> dict[str, dict[str, float]]:
     """By lesson, in the course's order, and student the share of the points; of several files the best."""
-    shares: dict[str, dict[str, float]] = {lesson.name: {} for lesson in found.work.lessons}
-    for each in found.work.handed_in:
+    shares: dict[str, dict[str, float]] = {lesson.name: {} for lesson in tally.work.lessons}
+    for each in tally.work.handed_in:
         if each.result and each.result.worth and each.lesson in shares:
             here, share = shares[each.lesson], each.result.score / each.result.worth
             here[each.who] = max(share, here.get(each.who, 0.0))
     return shares
 
 
-def _describe_drop(who: str, shares: Mapping[str, Mapping[str, float]]) -> str:
+def _describe_drop(student_id: str, shares: Mapping[str, Mapping[str, float]]) -> str:
     """Say how far a student fell in their last lesson against the class, measured from their own past; "": not far."""
-    against = {name: here[who] - median(here.values()) for name, here in shares.items() if who in here}
+    against = {name: here[student_id] - median(here.values()) for name, here in shares.items() if student_id in here}
     *earlier, last = against or [""]
     if len(earlier) < EARLIER:
         return ""
@@ -111,7 +111,7 @@ def _describe_drop(who: str, shares: Mapping[str, Mapping[str, float]]) -> str:
     if past - now < DROP:
         return ""
     return (
-        f"{100 * shares[last][who]:.0f} % in {last}, {_describe_distance(now)} the class's median; "
+        f"{100 * shares[last][student_id]:.0f} % in {last}, {_describe_distance(now)} the class's median; "
         f"in the lessons before it was {_describe_distance(past)} it, in the mean"
     )
 

@@ -47,9 +47,9 @@ _SETTINGS: dict[Any, Any] = {
 _ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
 
 
-def make_figure(height: float, above: float = 0.0, width: float = WIDTH) -> Figure:
-    """An empty figure, ``height`` inches high, of which some ``above`` are left free for legends."""
-    layout = ConstrainedLayoutEngine(rect=(0, 0, 1, 1 - above / height))
+def make_figure(height: float, legend_height: float = 0.0, width: float = WIDTH) -> Figure:
+    """An empty figure, ``height`` inches high, of which some ``legend_height`` are left free for legends."""
+    layout = ConstrainedLayoutEngine(rect=(0, 0, 1, 1 - legend_height / height))
     made = Figure(figsize=(width, height), layout=layout)
     FigureCanvasSVG(made)
     return made
@@ -62,17 +62,17 @@ def drawing(name: str) -> Iterator[None]:
         yield
 
 
-def render_svg(made: Figure, name: str, alt: str) -> str:
+def render_svg(figure: Figure, name: str, alt_text: str) -> str:
     """An ``<svg>`` element.
 
     Args:
-        made: the figure.
+        figure: the figure.
         name: of letters; it keeps this figure's ids apart from the others' of a page.
-        alt: what those hear who do not see it.
+        alt_text: what those hear who do not see it.
     """
     written = io.StringIO()
     with drawing(name):
-        made.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = written.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
@@ -83,7 +83,7 @@ def render_svg(made: Figure, name: str, alt: str) -> str:
     text = re.sub(r"'DejaVu Sans'(?:, [^;\"]*?sans-serif)?", "var(--sans)", text)
     box = re.search(r'viewBox="[^"]+"', text)
     assert box is not None, "matplotlib writes one"
-    head = f'<svg {box[0]} role="img" aria-label="{escape(alt, quote=True)}" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    head = f'<svg {box[0]} role="img" aria-label="{escape(alt_text, quote=True)}" xmlns:xlink="http://www.w3.org/1999/xlink"'
     return re.sub(r"<svg[^>]*", head, text, count=1)
 
 
@@ -187,7 +187,7 @@ def _draw_score_histogram(axes: Axes, lesson: str, values: Sequence[float]) -> N
 def draw_exercises(tallies: Sequence[ExerciseTally]) -> str:
     """A row for each exercise: what its answers earned; and beside it the points that the class lost, and to what."""
     with drawing("exercises"):
-        made = make_figure(1.4 + _ROW * len(tallies), above=0.65)
+        made = make_figure(1.4 + _ROW * len(tallies), legend_height=0.65)
         left, right = made.subplots(1, 2, sharey=True, width_ratios=(5, 4))
         places = range(len(tallies))
         for index, (label, look) in enumerate(zip(BINS, _BIN_LOOKS, strict=True)):
@@ -222,9 +222,9 @@ def _divide_by_sum(counts: Sequence[int]) -> list[float]:
 
 
 def _draw_stacked_bars(
-    axes: Axes, rows: Sequence[Sequence[float]], index: int, label: str, look: Look, form: str
+    axes: Axes, rows: Sequence[Sequence[float]], index: int, label: str, style: Look, number_format: str
 ) -> None:
-    color, hatch, lines = look
+    color, hatch, lines = style
     starts = [([0.0, *accumulate(row)])[index] for row in rows]
     lengths = [row[index] for row in rows]
     bars = axes.barh(range(len(rows)), lengths, left=starts, height=0.74, label=label)
@@ -232,30 +232,30 @@ def _draw_stacked_bars(
         bar.set(facecolor=color, hatch=hatch, edgecolor=lines)
     longest = max((sum(row) for row in rows), default=1.0) or 1.0
     for row, (start, length) in enumerate(zip(starts, lengths, strict=True)):
-        if length > _SHORTEST * longest * (1.6 if form.endswith("%}") else 1):
+        if length > _SHORTEST * longest * (1.6 if number_format.endswith("%}") else 1):
             boxed = {"facecolor": BACKGROUND, "edgecolor": "none", "pad": 1.2} if hatch else None
             ink = BACKGROUND if color == BLUE else INK
-            text = form.format(length)
+            text = number_format.format(length)
             axes.text(start + length / 2, row, text, ha="center", va="center", fontsize=8, color=ink, bbox=boxed)
 
 
-def draw_mistakes(found: Sequence[Mistake]) -> str:
+def draw_mistakes(mistakes: Sequence[Mistake]) -> str:
     """The costliest misconceptions: points lost, and how many students."""
     with drawing("mistakes"):
-        made = make_figure(0.7 + _ROW * len(found))
+        made = make_figure(0.7 + _ROW * len(mistakes))
         axes = made.subplots()
-        lost = [each.lost for each in found]
-        axes.barh(range(len(found)), lost, height=0.7, color=BLUE)
-        for row, each in enumerate(found):
+        lost = [each.lost for each in mistakes]
+        axes.barh(range(len(mistakes)), lost, height=0.7, color=BLUE)
+        for row, each in enumerate(mistakes):
             who = f"{each.students} student{'' if each.students == 1 else 's'}"
             axes.text(each.lost + 0.01 * max(lost), row, f"{who}, {each.lost:.0f} points", va="center", fontsize=9)
-        axes.set_yticks(range(len(found)), [each.misconception.name for each in found])
+        axes.set_yticks(range(len(mistakes)), [each.misconception.name for each in mistakes])
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set(ylim=(len(found) - 0.4, -0.6), xlim=(0, 1.24 * max(lost)), xlabel="points lost by the class")
+        axes.set(ylim=(len(mistakes) - 0.4, -0.6), xlim=(0, 1.24 * max(lost)), xlabel="points lost by the class")
         axes.tick_params(left=False)
         axes.spines["left"].set_visible(False)
         summary = "; ".join(
-            f"{each.misconception.name}: {each.students} students, {each.lost:.0f} points" for each in found
+            f"{each.misconception.name}: {each.students} students, {each.lost:.0f} points" for each in mistakes
         )
         return render_svg(made, "mistakes", f"The misconceptions that cost the class most. {summary}.")
 

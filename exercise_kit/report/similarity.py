@@ -109,7 +109,7 @@ def read_base_code(lesson: ReleasedLesson) -> str:
     return "\n\n\n".join(cell.source for cell in lesson.cells if cell.code) + "\n"
 
 
-def export(found: dict[str, tuple[ReleasedLesson, list[Text]]], folder: Path) -> int:
+def export(texts_by_lesson: dict[str, tuple[ReleasedLesson, list[Text]]], folder: Path) -> int:
     """Write one file for each student, and one of what everybody was given, in a folder for each lesson.
 
     Raises:
@@ -118,13 +118,13 @@ def export(found: dict[str, tuple[ReleasedLesson, list[Text]]], folder: Path) ->
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SimilarityError(f"{folder} exists and is not empty; name a new folder")
-    for lesson, texts in found.values():
+    for lesson, texts in texts_by_lesson.values():
         base_code = read_base_code(lesson).encode("utf-8", "backslashreplace")
         write_and_make_folder(folder / lesson.name / "basecode" / "basecode.py", base_code)
         for text in texts:
             source = text.source.encode("utf-8", "backslashreplace")  # not every character in a notebook is one
             write_and_make_folder(folder / lesson.name / "submissions" / f"{text.student}.py", source)
-    return sum(len(texts) for _, texts in found.values())
+    return sum(len(texts) for _, texts in texts_by_lesson.values())
 
 
 def find_similar_pairs(lesson: ReleasedLesson, texts: Sequence[Text]) -> list[Pair]:
@@ -157,24 +157,24 @@ def _compare_fingerprints(texts: Sequence[Text], common: set[int]) -> list[Pair]
     return [pair for one, two in couples if (pair := _compare_pair(*one, *two))]
 
 
-def _compare_pair(one: Text, print_one: Any, two: Text, print_two: Any) -> Pair | None:
+def _compare_pair(first: Text, first_fingerprint: Any, second: Text, second_fingerprint: Any) -> Pair | None:
     import copydetect
 
-    alike, shares, slices = copydetect.compare_files(print_one, print_two)
+    alike, shares, slices = copydetect.compare_files(first_fingerprint, second_fingerprint)
     if alike < LEAST_ALIKE:
         return None
     marked = [
         highlight_overlap(text.source, places, "<mark>", "</mark>", escape_html=True)[0]
-        for text, places in zip((one, two), slices, strict=True)
+        for text, places in zip((first, second), slices, strict=True)
     ]
     left, right = (float(share) for share in shares)
-    return Pair(one.lesson, (one.student, two.student), int(alike), (left, right), *marked)
+    return Pair(first.lesson, (first.student, second.student), int(alike), (left, right), *marked)
 
 
-def _find_common_grams(texts: Sequence[Text], share: float, least: int) -> set[int]:
-    """The grams of more students than a ``share`` of the class, and than ``least``."""
+def _find_common_grams(texts: Sequence[Text], min_share: float, min_count: int) -> set[int]:
+    """The grams of more students than a ``min_share`` of the class, and than ``min_count``."""
     counts = Counter(gram for text in texts for gram in _split_into_grams(text.source))
-    return {gram for gram, count in counts.items() if count > max(least, share * len(texts))}
+    return {gram for gram, count in counts.items() if count > max(min_count, min_share * len(texts))}
 
 
 def _split_into_grams(source: str) -> set[int]:

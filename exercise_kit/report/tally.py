@@ -62,15 +62,15 @@ def _load_library(exercise: str) -> dict[str, KnownMistake]:
     return {each.name: _describe_mistake(each) for each in found.misconceptions} if found else {}
 
 
-def _describe_mistake(wrong: Misconception) -> KnownMistake:
-    cause = wrong.cause
-    return KnownMistake(cause.name, cause.explanation, cause.question, cause.section, _describe_training_effect(wrong))
+def _describe_mistake(mistake: Misconception) -> KnownMistake:
+    cause = mistake.cause
+    return KnownMistake(cause.name, cause.explanation, cause.question, cause.section, _describe_training_effect(mistake))
 
 
-def _describe_training_effect(wrong: Misconception) -> str:
-    if wrong.effect.kind is InTraining.UNMEASURED:
+def _describe_training_effect(mistake: Misconception) -> str:
+    if mistake.effect.kind is InTraining.UNMEASURED:
         return ""
-    return wrong.effect.sentence or f"{wrong.effect.kind[:1].upper()}{wrong.effect.kind[1:]}."
+    return mistake.effect.sentence or f"{mistake.effect.kind[:1].upper()}{mistake.effect.kind[1:]}."
 
 
 @dataclass
@@ -140,9 +140,9 @@ class Tally:
         """The points that were lost, by their reason."""
         return {why: sum(each.lost.get(why, 0.0) for each in self.exercises) for why in Lost}
 
-    def most_lost(self, why: Lost) -> ExerciseTally:
+    def most_lost(self, reason: Lost) -> ExerciseTally:
         """The exercise in which the class lost most points for this reason."""
-        return max(self.exercises, key=lambda each: each.lost.get(why, 0.0))
+        return max(self.exercises, key=lambda each: each.lost.get(reason, 0.0))
 
     @property
     def flags(self) -> Counter[str]:
@@ -228,11 +228,11 @@ def _count_checks(exercise: ExerciseTally, result: ExerciseResult) -> None:
 
 
 def _count_lost(
-    exercise: ExerciseTally, answer: GradedAnswer, mistakes: dict[KnownMistake, Mistake], follows: bool
+    exercise: ExerciseTally, answer: GradedAnswer, mistakes: dict[KnownMistake, Mistake], is_consequence: bool
 ) -> bool:
     """Count the points that an answer lost; whether some of them went to a misconception."""
     named = False
-    for share in split_lost_points(answer.result, follows):
+    for share in split_lost_points(answer.result, is_consequence):
         exercise.lost[share.why] = exercise.lost.get(share.why, 0.0) + share.points
         if share.check is None or not share.name:
             continue

@@ -50,20 +50,20 @@ class LessonRow:
     to_pass: TimeToPass
 
 
-def count_students(found: Tally) -> int:
+def count_students(tally: Tally) -> int:
     """Return how many students there are: those of the gradebook, and whoever handed in."""
-    book = found.work.manual_grading
-    return len({*(book.students if book else ()), *(each.who for each in found.work.handed_in)})
+    book = tally.work.manual_grading
+    return len({*(book.students if book else ()), *(each.who for each in tally.work.handed_in)})
 
 
-def make_lesson_rows(found: Tally) -> list[LessonRow]:
+def make_lesson_rows(tally: Tally) -> list[LessonRow]:
     """All lessons with work in them, in the course's order."""
-    return [_make_row(found, lesson.name) for lesson in found.work.lessons]
+    return [_make_row(tally, lesson.name) for lesson in tally.work.lessons]
 
 
-def _make_row(found: Tally, lesson: str) -> LessonRow:
-    here = [each for each in found.work.handed_in if each.lesson == lesson]
-    shares = found.shares(lesson)
+def _make_row(tally: Tally, lesson: str) -> LessonRow:
+    here = [each for each in tally.work.handed_in if each.lesson == lesson]
+    shares = tally.shares(lesson)
     first, middle, last = quantiles(shares, n=4, method="inclusive") if len(shares) > 1 else (shares * 3 or [0] * 3)
     return LessonRow(
         name=lesson,
@@ -72,7 +72,7 @@ def _make_row(found: Tally, lesson: str) -> LessonRow:
         graded=sum(each.state in (State.GRADED, State.OLDER, State.PARTLY) for each in here),
         quartiles=(first, middle, last) if shares else None,
         mean=mean(shares) if shares else None,
-        to_pass=_measure_time_to_pass(found.work.folder, lesson, here),
+        to_pass=_measure_time_to_pass(tally.work.folder, lesson, here),
     )
 
 

@@ -125,11 +125,11 @@ def _check_index(value: Any) -> int:
     return value
 
 
-def _find_changed_tensors(given: Sequence[Tensor], versions: Sequence[int]) -> list[tuple[int, Tensor]]:
+def _find_changed_tensors(tensors: Sequence[Tensor], versions: Sequence[int]) -> list[tuple[int, Tensor]]:
     """Place and numbers of the tensors that have been written into since they had these versions."""
     return [
         (place, tensor.detach())
-        for place, (tensor, version) in enumerate(zip(given, versions, strict=True))
+        for place, (tensor, version) in enumerate(zip(tensors, versions, strict=True))
         if tensor._version != version
     ]
 

@@ -167,12 +167,12 @@ def _find_package_folder(name: str) -> Path:
     return Path(str(resources.files(name)))
 
 
-def _read_sources(of: str, name: str) -> dict[str, bytes]:
-    """File → its content, for a module, or for all modules of a package, in the package ``of``."""
-    folder = _find_package_folder(of)
+def _read_sources(package: str, name: str) -> dict[str, bytes]:
+    """File → its content, for a module, or for all modules of a package, in the package ``package``."""
+    folder = _find_package_folder(package)
     module = folder / f"{name}.py"
     paths = [module] if module.is_file() else sorted((folder / name).rglob("*.py"))
-    return {f"{of}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in paths}
+    return {f"{package}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in paths}
 
 
 def _write_stand_in(source: bytes, holds: str) -> bytes:

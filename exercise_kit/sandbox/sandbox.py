@@ -305,9 +305,9 @@ def _blame_cell(cell: CellSource) -> Iterator[None]:
         raise
 
 
-def _note_names(names_noted: dict[str, None], names: Any, most: int) -> None:
+def _note_names(names_noted: dict[str, None], names: Any, max_count: int) -> None:
     for name in names if isinstance(names, list) else ():
-        if isinstance(name, str) and len(names_noted) < most:
+        if isinstance(name, str) and len(names_noted) < max_count:
             names_noted[name[:_LONGEST_NAME]] = None
 
 

@@ -57,9 +57,9 @@ class AnswerPool:
         return {name: each for name, each in made.items() if isinstance(each, str)}
 
     @cache  # noqa: B019  # a shelf lives as long as its class is made
-    def answer_with_mistake(self, wrong: Misconception) -> SimulatedAnswer | None:
+    def answer_with_mistake(self, mistake: Misconception) -> SimulatedAnswer | None:
         """A misconception as an answer; None where no cell can be made of it."""
-        made = self._make_wrong(wrong, Kind.MISCONCEPTION)
+        made = self._make_wrong(mistake, Kind.MISCONCEPTION)
         return made if isinstance(made, SimulatedAnswer) else None
 
     @cached_property
@@ -76,12 +76,12 @@ class AnswerPool:
         right = self.right[1]
         return tuple(map(self._add_flags, make_crashing_answers(self.exercise, right.source or "", right.uses)))
 
-    def hostile(self, wrong: SimulatedAnswer) -> tuple[SimulatedAnswer, ...]:
+    def hostile(self, wrong_answer: SimulatedAnswer) -> tuple[SimulatedAnswer, ...]:
         """Attacks that go with a wrong answer; none where there is a rule, as attacks look like a bypass."""
         return (
             ()
             if self.exercise.name in course().rules
-            else tuple(map(self._add_flags, make_hostile_answers(wrong, self.points)))
+            else tuple(map(self._add_flags, make_hostile_answers(wrong_answer, self.points)))
         )
 
     @cached_property
@@ -122,26 +122,26 @@ class AnswerPool:
                 name = " and ".join(each.__name__.replace("_", " ") for each in objects)
                 yield self._make_answer(Kind.RIGHT, name, source, Outcome.PASSES)
 
-    def write_mistake_cell(self, wrong: Misconception) -> str:
+    def write_mistake_cell(self, mistake: Misconception) -> str:
         """The cell that holds a misconception.
 
         Raises:
             NoSource: none can be made.
         """
-        return write_cell(self._name_objects(wrong.objects), self.exercise.name, self.lesson.keeps, self._stand_ins)
+        return write_cell(self._name_objects(mistake.objects), self.exercise.name, self.lesson.keeps, self._stand_ins)
 
-    def _make_wrong(self, wrong: Misconception, kind: Kind) -> SimulatedAnswer | str:
+    def _make_wrong(self, mistake: Misconception, kind: Kind) -> SimulatedAnswer | str:
         """The answer that holds a misconception, or why there is none."""
         try:
-            source = self.write_mistake_cell(wrong)
+            source = self.write_mistake_cell(mistake)
         except NoSource as reason:
             return str(reason)
         if used := self._find_suspicious(source):
             return f"it uses {used}, which no answer needs"
         return replace(
-            self._make_answer(kind, wrong.name, source, Outcome.ASK),
-            objects=tuple(wrong.objects),
-            misconception=wrong.name,
+            self._make_answer(kind, mistake.name, source, Outcome.ASK),
+            objects=tuple(mistake.objects),
+            misconception=mistake.name,
         )
 
     def _make_answer(self, kind: Kind, name: str, source: str, outcome: Outcome) -> SimulatedAnswer:

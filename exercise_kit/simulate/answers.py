@@ -68,32 +68,32 @@ class SimulatedAnswer:
     ends: bool = False
 
 
-def make_crashing_answers(exercise: Exercise, right: str, uses: tuple[str, ...]) -> Iterator[SimulatedAnswer]:
+def make_crashing_answers(exercise: Exercise, right_source: str, uses: tuple[str, ...]) -> Iterator[SimulatedAnswer]:
     """Answers to an exercise that break in one way or another.
 
     Args:
         exercise: the exercise.
-        right: the source of a right answer, which some of them spoil.
+        right_source: the source of a right answer, which some of them spoil.
         uses: other exercises of the lesson whose answers that calls.
     """
-    yield _make_failing_answer(exercise, "syntax error", _drop_first_colon(right))
+    yield _make_failing_answer(exercise, "syntax error", _drop_first_colon(right_source))
     yield _make_failing_answer(
-        exercise, "a name misspelled before the definition", f"inport = troch.nn.functional\n\n{right}"
+        exercise, "a name misspelled before the definition", f"inport = troch.nn.functional\n\n{right_source}"
     )
     yield _make_failing_answer(
-        exercise, "an assertion before the definition", f'assert False, "finish this later"\n\n{right}'
+        exercise, "an assertion before the definition", f'assert False, "finish this later"\n\n{right_source}'
     )
     yield _make_raising_answer(exercise, "a name that nobody defined", "return no_such_name")
     yield _make_raising_answer(exercise, "an index out of range", "return [][0]")
     yield _make_raising_answer(exercise, "a division by zero", "return 1 / 0")
     loop = _write_cell(exercise, "while True:\n    pass")
-    yield _make_failing_answer(exercise, "an endless loop", loop, (TIMEOUT,), ends=True)
+    yield _make_failing_answer(exercise, "an endless loop", loop, (TIMEOUT,), ends_worker=True)
     leaves = "import os\n\n" + _write_cell(exercise, "os._exit(1)")
-    yield _make_failing_answer(exercise, "ends the process when called", leaves, (STOPPED,), ends=True)
-    exits = f"import os\n\nif input is not None:\n    os._exit(0)\n\n{right}"
-    yield _make_failing_answer(exercise, "ends the process when its cell runs", exits, (STOPPED,), ends=True)
+    yield _make_failing_answer(exercise, "ends the process when called", leaves, (STOPPED,), ends_worker=True)
+    exits = f"import os\n\nif input is not None:\n    os._exit(0)\n\n{right_source}"
+    yield _make_failing_answer(exercise, "ends the process when its cell runs", exits, (STOPPED,), ends_worker=True)
     # the cell is stopped, and what it had defined by then is graded
-    waiting = f"{right}\n\nwhile not None:\n    pass"
+    waiting = f"{right_source}\n\nwhile not None:\n    pass"
     yield SimulatedAnswer(
         exercise.name,
         Kind.CRASHING,
@@ -107,9 +107,9 @@ def make_crashing_answers(exercise: Exercise, right: str, uses: tuple[str, ...])
 
 
 def _make_failing_answer(
-    exercise: Exercise, name: str, source: str, flags: tuple[str, ...] = (), ends: bool = False
+    exercise: Exercise, name: str, source: str, flags: tuple[str, ...] = (), ends_worker: bool = False
 ) -> SimulatedAnswer:
-    return SimulatedAnswer(exercise.name, Kind.CRASHING, name, source, Outcome.FAILS, flags=flags, ends=ends)
+    return SimulatedAnswer(exercise.name, Kind.CRASHING, name, source, Outcome.FAILS, flags=flags, ends=ends_worker)
 
 
 def _make_raising_answer(exercise: Exercise, name: str, statement: str) -> SimulatedAnswer:
@@ -186,15 +186,15 @@ except OSError:
 """
 
 
-def make_hostile_answers(wrong: SimulatedAnswer, points: float) -> Iterator[SimulatedAnswer]:
+def make_hostile_answers(wrong_answer: SimulatedAnswer, points: float) -> Iterator[SimulatedAnswer]:
     """Attacks that begin with a wrong answer, whose verdicts they deserve.
 
     Args:
-        wrong: the answer.
+        wrong_answer: the answer.
         points: what the exercise is worth.
     """
-    base = replace(wrong, kind=Kind.HOSTILE)
-    source, stopped = wrong.source or "", (*wrong.flags, STOPPED)
+    base = replace(wrong_answer, kind=Kind.HOSTILE)
+    source, stopped = wrong_answer.source or "", (*wrong_answer.flags, STOPPED)
     yield replace(base, name="check redefined", source=source + _PATCHED_CHECK)
     yield replace(base, name="assertions patched", source=source + _PATCHED_TORCH)
     yield replace(base, name="result forged in the output", source=source + _FORGED_RESULT, claimed=True)

@@ -253,16 +253,16 @@ class _Cell:
 def write_cell(
     objects: Mapping[str, Any],
     prefix: str,
-    keeps: Callable[[str], bool] = lambda module: False,
-    instead: Mapping[str, str] | None = None,
+    is_kept: Callable[[str], bool] = lambda module: False,
+    replacements: Mapping[str, str] | None = None,
 ) -> str:
-    """The source of a cell that defines objects and needs nothing of ours but the modules that ``keeps`` allows.
+    """The source of a cell that defines objects and needs nothing of ours but the modules that ``is_kept`` allows.
 
     Args:
         objects: the objects, which are functions or classes at the top of a module, by the names that the cell gives.
         prefix: put before the names of the helpers, so that cells of one notebook stay apart.
-        keeps: whether those who run the cell can import a module of ours.
-        instead: for a name by which the library calls something, the source to call in its place.
+        is_kept: whether those who run the cell can import a module of ours.
+        replacements: for a name by which the library calls something, the source to call in its place.
 
     Raises:
         NoSource: one of the objects was made in a way that leaves no source.
@@ -270,7 +270,7 @@ def write_cell(
     places = {name: _find_place(each) for name, each in objects.items() if is_top_level_definition(each)}
     if len(set(places.values())) < len(places):
         raise NoSource("one object has two names")
-    cell = _Cell({place: name for name, place in places.items()}, prefix, keeps, instead or {})
+    cell = _Cell({place: name for name, place in places.items()}, prefix, is_kept, replacements or {})
     for name, value in objects.items():
         cell.write_object(name, value)
     imports = sorted(cell.imports, key=lambda line: (line.startswith("from"), line))

@@ -128,9 +128,9 @@ class Drawing:
             return draw.choice(pool.crashing)
         return pool.unwritten[0]
 
-    def _draw_right(self, right: Sequence[SimulatedAnswer], draw: random.Random) -> SimulatedAnswer:
-        others = sum(each.name not in _RIGHT for each in right)
-        return draw.choices(right, [_RIGHT.get(each.name, _OTHER_WAYS / max(others, 1)) for each in right])[0]
+    def _draw_right(self, right_answers: Sequence[SimulatedAnswer], draw: random.Random) -> SimulatedAnswer:
+        others = sum(each.name not in _RIGHT for each in right_answers)
+        return draw.choices(right_answers, [_RIGHT.get(each.name, _OTHER_WAYS / max(others, 1)) for each in right_answers])[0]
 
     def _draw_mistake(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer | None:
         return _draw_possible_answer(pool.answer_with_mistake, self._mistakes[pool.exercise.name], draw)
@@ -146,22 +146,22 @@ class Drawing:
         return draw.choice(pool.hostile(mistake)) if mistake else pool.unwritten[0]
 
 
-def _shuffle(things: Sequence[_Any], seed: int, name: str) -> list[_Any]:
-    shuffled = list(things)
+def _shuffle(items: Sequence[_Any], seed: int, name: str) -> list[_Any]:
+    shuffled = list(items)
     random.Random(f"{seed} {name}").shuffle(shuffled)  # a rehearsal, no secret
     return shuffled
 
 
 def _draw_possible_answer(
-    answer_of: Callable[[Misconception], SimulatedAnswer | None], wrong: Sequence[Misconception], draw: random.Random
+    make_answer: Callable[[Misconception], SimulatedAnswer | None], mistakes: Sequence[Misconception], draw: random.Random
 ) -> SimulatedAnswer | None:
     """The first of a few draws of which an answer can be made."""
-    tried = (answer_of(_draw_by_rank(wrong, draw)) for _ in range(_TRIES if wrong else 0))
+    tried = (make_answer(_draw_by_rank(mistakes, draw)) for _ in range(_TRIES if mistakes else 0))
     return next((each for each in tried if each is not None), None)
 
 
-def _draw_by_rank(things: Sequence[_Any], draw: random.Random) -> _Any:
-    return draw.choices(things, [1 / (1 + rank) for rank in range(len(things))])[0]
+def _draw_by_rank(items: Sequence[_Any], draw: random.Random) -> _Any:
+    return draw.choices(items, [1 / (1 + rank) for rank in range(len(items))])[0]
 
 
 # given names and family names that go together, as folders are named: "Given Family"

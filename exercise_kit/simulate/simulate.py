@@ -45,15 +45,15 @@ def _label_place(place: tuple[Any, Any]) -> str:
     return f"{place[0]}, {place[1]}"
 
 
-def _compare_submission(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
-    if found["status"] != expected["status"]:
-        yield f"it is {found['status']} ({found['reason']}), and should be {expected['status']}"
+def _compare_submission(expected: Mapping[str, Any], graded: Mapping[str, Any]) -> Iterator[str]:
+    if graded["status"] != expected["status"]:
+        yield f"it is {graded['status']} ({graded['reason']}), and should be {expected['status']}"
         return
-    flags = set(found["flags"]) - {NOT_SANDBOXED, WEAKER_SANDBOX}
+    flags = set(graded["flags"]) - {NOT_SANDBOXED, WEAKER_SANDBOX}
     for flag in sorted(flags ^ set(expected["flags"])):
         yield f"it has the flag {flag}" if flag in flags else f"it lacks the flag {flag}"
-    yield from _compare_scores("all exercises", expected, found)
-    by_name = {each["name"]: each for each in found["exercises"]}
+    yield from _compare_scores("all exercises", expected, graded)
+    by_name = {each["name"]: each for each in graded["exercises"]}
     for exercise in expected["exercises"]:
         if exercise["name"] not in by_name:
             yield f"{exercise['name']} was not graded"
@@ -62,16 +62,16 @@ def _compare_submission(expected: Mapping[str, Any], found: Mapping[str, Any]) -
     yield from (f"{name} is no exercise of this lesson" for name in by_name)
 
 
-def _compare_exercise(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
+def _compare_exercise(expected: Mapping[str, Any], graded: Mapping[str, Any]) -> Iterator[str]:
     name = expected["name"]
     answer_label = f"{name} ({expected['kind']}: {expected['answer']})"
-    yield from _compare_scores(answer_label, expected, found)
-    if found["misconception"] != expected["named"]:
-        yield f"{answer_label} is named {found['misconception']}, and should be {expected['named']}"
+    yield from _compare_scores(answer_label, expected, graded)
+    if graded["misconception"] != expected["named"]:
+        yield f"{answer_label} is named {graded['misconception']}, and should be {expected['named']}"
     # a check that waits for another one has failed, and a first cause is no check
     verdicts = {
         each["name"]: "fail" if each.get("waits_for") else each["verdict"]
-        for each in found["checks"]
+        for each in graded["checks"]
         if not each.get("leads")
     }
     for check in (*expected["checks"], *(verdicts.keys() - expected["checks"].keys())):
@@ -80,10 +80,10 @@ def _compare_exercise(expected: Mapping[str, Any], found: Mapping[str, Any]) -> 
             yield f"{answer_label}: {check} is {one}, and should be {other}"
 
 
-def _compare_scores(what: str, expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
+def _compare_scores(label: str, expected: Mapping[str, Any], graded: Mapping[str, Any]) -> Iterator[str]:
     for score in ("score", "max_score"):
-        if abs(found[score] - expected[score]) > _ROUNDING:
-            yield f"{what}: the {score.replace('_', ' ')} is {found[score]:g}, and should be {expected[score]:g}"
+        if abs(graded[score] - expected[score]) > _ROUNDING:
+            yield f"{label}: the {score.replace('_', ' ')} is {graded[score]:g}, and should be {expected[score]:g}"
 
 
 def count_named_mistakes(truth: Mapping[str, Any]) -> tuple[int, int]:
@@ -121,7 +121,7 @@ def simulate(
     students: int,
     seed: int,
     lessons: Sequence[str] = (),
-    advance: Callable[[], None] = lambda: None,
+    report_progress: Callable[[], None] = lambda: None,
 ) -> Simulated:
     """Make a class folder, hand in lessons for invented students, and write down what grading has to find.
 
@@ -133,7 +133,7 @@ def simulate(
         students: how many.
         seed: the same seed makes the same files.
         lessons: names of lessons; all of them by default.
-        advance: is called for each notebook that is written.
+        report_progress: is called for each notebook that is written.
 
     Raises:
         SimulationError: there is no such lesson, or fewer than one student.
@@ -148,7 +148,7 @@ def simulate(
     draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
     try:
         new_class(draft, root)
-        kinds = _write_submissions(draft, root, students, seed, wanted, advance)
+        kinds = _write_submissions(draft, root, students, seed, wanted, report_progress)
         move_into_place(draft, directory)
     except OSError as error:
         raise SimulationError(f"cannot make {directory}: {error}") from error

@@ -100,9 +100,9 @@ _STAMP = "%Y-%m-%d %H:%M:%S UTC"
 _COMMENTED, _SHORT = 0.25, 0.4
 
 
-def make_random(seed: int, what: str) -> random.Random:
+def make_random(seed: int, purpose: str) -> random.Random:
     """Draws that depend on the class's seed and on what is drawn, and on nothing that was drawn before."""
-    return random.Random(f"{seed} {what}")  # a rehearsal, no secret
+    return random.Random(f"{seed} {purpose}")  # a rehearsal, no secret
 
 
 @dataclass(frozen=True)

@@ -108,9 +108,9 @@ def _find_names(source: str) -> frozenset[str]:
 def find_answers(
     cells: Sequence[SubmittedCell],
     lesson: ReleasedLesson,
-    only: Collection[str] | None,
+    exercise_names: Collection[str] | None,
     all_requested: bool,
-    files: Callable[[str], ResultFile],
+    find_file: Callable[[str], ResultFile],
 ) -> tuple[tuple[ExerciseAnswer, ...], frozenset[int]]:
     """The answers, in the lesson's order, and the indexes of cells that must not run beside them.
 
@@ -120,9 +120,9 @@ def find_answers(
     Args:
         cells: all cells of the submission.
         lesson: as it was released.
-        only: names of the exercises that are graded; None: all.
+        exercise_names: names of the exercises that are graded; None: all.
         all_requested: whether an exercise without an answer is a problem, or is left out.
-        files: finds the file of a name that an exercise asks for.
+        find_file: finds the file of a name that an exercise asks for.
     """
     given = {cell.source.strip() for cell in lesson.cells if cell.role in ("plain", "locked", "check")}
     checks = lesson.find_cells_by_role("check")
@@ -134,8 +134,8 @@ def find_answers(
     answers, aside = [], set[int]()
     for exercise in lesson.exercises:
         if exercise.file:
-            if only is None or exercise.name in only:
-                file = files(exercise.file)
+            if exercise_names is None or exercise.name in exercise_names:
+                file = find_file(exercise.file)
                 reason = Reason.NO_FILE if file.problem else None
                 if all_requested or not reason:
                     answer = ExerciseAnswer(exercise.name, exercise.points, problem=file.problem, reason=reason)
@@ -147,7 +147,7 @@ def find_answers(
         if len(stubs) < len(candidates):
             aside |= {cell.index for cell in stubs}
             candidates = [cell for cell in candidates if cell not in stubs]
-        if only is None or exercise.name in only:
+        if exercise_names is None or exercise.name in exercise_names:
             answer = _choose_answer(exercise, candidates, marked)
             if answer.source is not None or all_requested:
                 answers.append(answer)

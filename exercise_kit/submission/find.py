@@ -152,20 +152,20 @@ def _split_below_submitted(path: Path, class_dir: Path | None) -> tuple[str, ...
     return parts[roots[-1] + 1 :] if roots else None
 
 
-def _find_students_folder(each: FoundFile) -> Path:
+def _find_students_folder(found_file: FoundFile) -> Path:
     """The folder of a student of a tree, else the place itself."""
-    places = (each.path.absolute(), *each.path.absolute().parents)
-    return next((folder for folder in places[1:] if folder.name == each.student), places[0])
+    places = (found_file.path.absolute(), *found_file.path.absolute().parents)
+    return next((folder for folder in places[1:] if folder.name == found_file.student), places[0])
 
 
-def _iterate_candidate_folders(each: FoundFile, given: Path, class_dir: Path | None) -> Iterator[Path]:
+def _iterate_candidate_folders(found_file: FoundFile, given_path: Path, class_dir: Path | None) -> Iterator[Path]:
     """The folders above a file that may be its student's: up to the path that was given, and none of the operator's."""
     own = {CLONE, *((class_dir, *class_dir.parents) if class_dir else ())}
-    for folder in each.path.absolute().parents:
+    for folder in found_file.path.absolute().parents:
         if folder in own:
             return
         yield folder
-        if folder == given.absolute() or each.named:
+        if folder == given_path.absolute() or found_file.named:
             return
 
 

@@ -58,26 +58,26 @@ class Unreachable(Unreadable):
 _OF_STUDENTS = {errno.ELOOP, errno.ENAMETOOLONG}  # a link that took a file's place, and chains of folders
 
 
-def explain_unreadable(error: OSError, what: str = "it") -> Unreadable:
+def explain_unreadable(error: OSError, subject: str = "it") -> Unreadable:
     """The exception for a file or folder that the system refuses; :class:`Unreachable` if no student can cause it."""
     if error.errno in _OF_STUDENTS:
-        return Unreadable(f"{what} cannot be read: {error.strerror}")
+        return Unreadable(f"{subject} cannot be read: {error.strerror}")
     may = error.errno in (errno.EACCES, errno.EPERM)
     question = "may the account that grades read it?" if may else "is the disk or the shared folder still there?"
-    return Unreachable(f"{what} cannot be reached ({error.strerror}): {question}")
+    return Unreachable(f"{subject} cannot be reached ({error.strerror}): {question}")
 
 
-def parse_notebook_json(content: bytes, stills: bool = False) -> Any:
+def parse_notebook_json(content: bytes, keep_stills: bool = False) -> Any:
     """Return what a notebook's JSON says, without the outputs of its cells.
 
     Args:
         content: UTF-8, with or without a byte-order mark, UTF-16 or UTF-32.
-        stills: leave in the place of some outputs the base64 text of what they claim to be a still picture.
+        keep_stills: leave in the place of some outputs the base64 text of what they claim to be a still picture.
 
     Raises:
         Unreadable: it is no text, no JSON, or exceeds a limit.
     """
-    kept = _Scan(_convert_to_utf8(content), MAX_STILLS if stills else 0).strip_outputs()
+    kept = _Scan(_convert_to_utf8(content), MAX_STILLS if keep_stills else 0).strip_outputs()
     try:
         return json.loads(kept)
     except RecursionError:
@@ -232,8 +232,8 @@ class SubmittedFile:
     oddities: tuple[str, ...] = ()
 
 
-def read_bytes(path: Path, most: int = FILE_BYTES) -> bytes:
-    """A file's content, of ``most`` bytes; links are not followed, devices and pipes not opened.
+def read_bytes(path: Path, max_bytes: int = FILE_BYTES) -> bytes:
+    """A file's content, of ``max_bytes`` bytes; links are not followed, devices and pipes not opened.
 
     Raises:
         Unreadable: it is no ordinary file, too large or empty.
@@ -252,12 +252,12 @@ def read_bytes(path: Path, most: int = FILE_BYTES) -> bytes:
             facts = os.fstat(descriptor)
             if not stat.S_ISREG(facts.st_mode):
                 raise Unreadable(ADVICE["special"])
-            content = b"" if facts.st_size > most else file.read(most + 1)
+            content = b"" if facts.st_size > max_bytes else file.read(max_bytes + 1)
     except OSError as error:
         raise explain_unreadable(error) from None
-    if facts.st_size > most or len(content) > most:
+    if facts.st_size > max_bytes or len(content) > max_bytes:
         advice = "clear its outputs and " if path.suffix.lower() == ".ipynb" else "make it smaller and "
-        raise Unreadable(ADVICE["large"].format(most=most >> 20, advice=advice))
+        raise Unreadable(ADVICE["large"].format(most=max_bytes >> 20, advice=advice))
     if not content.strip():
         raise Unreadable(ADVICE["empty"])
     return content
@@ -287,7 +287,7 @@ def open_notebook(content: bytes) -> SubmittedFile:
     Raises:
         Unreadable: it is no notebook, or one that is too large to be anybody's work.
     """
-    notebook, oddities = parse_notebook_json(content, stills=True), []
+    notebook, oddities = parse_notebook_json(content, keep_stills=True), []
     encoding = find_encoding(content)
     if not encoding.startswith("utf-8"):
         oddities.append(f"it was saved as {encoding[:6].upper()}, where notebooks are UTF-8")

@@ -172,9 +172,9 @@ def _describe_syntax_error(file: SubmittedFile) -> str | None:
 
 
 def _make_submission(
-    base: Submission, file: SubmittedFile, found: _Found, handed_in: FoundFile, exercise: str | None, script: bool
+    base: Submission, file: SubmittedFile, found_lesson: _Found, handed_in: FoundFile, exercise: str | None, script: bool
 ) -> Submission:
-    lesson = found.lesson
+    lesson = found_lesson.lesson
     retyped: tuple[FlagNote, ...] = ()
     if not script:
         file, retyped = restore_released_types(update_to_released_versions(file, lesson), lesson)
@@ -186,7 +186,7 @@ def _make_submission(
     cells = choose_required_cells(tuple(_choose_runnable_cells(file.cells, lesson, skipped)))
     objects = {each.name: each.objects for each in lesson.exercises}
     answers = tuple(replace(each, parts=find_answer_parts(each, lesson)) for each in answers)
-    reasons = [*([handed_in.note] if handed_in.note else []), *file.oddities, *found.reasons]
+    reasons = [*([handed_in.note] if handed_in.note else []), *file.oddities, *found_lesson.reasons]
     notes = [*retyped]
     if not script:
         reasons += _explain_versions(file.cells, lesson)

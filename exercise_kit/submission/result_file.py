@@ -68,5 +68,5 @@ def read_contents(result: ResultFile) -> tuple[bytes | str, bytes | None]:
     return content, beside
 
 
-def _digest_both(content: bytes, beside: bytes | None) -> str:
-    return hashlib.sha256(hashlib.sha256(content).digest() + (beside or b"")).hexdigest()
+def _digest_both(content: bytes, json_content: bytes | None) -> str:
+    return hashlib.sha256(hashlib.sha256(content).digest() + (json_content or b"")).hexdigest()

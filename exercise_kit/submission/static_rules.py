@@ -203,13 +203,13 @@ def find_last_own_definitions(statements: Sequence[ast.stmt]) -> dict[str, int]:
     return own
 
 
-def find_used_imports(statement: ast.stmt, wanted: Collection[str]) -> Iterator[str]:
+def find_used_imports(statement: ast.stmt, used_names: Collection[str]) -> Iterator[str]:
     """Yield what imports bind to a new name: at the top level where the answer uses the name, in functions anyway."""
     for node in ast.walk(statement):
         for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
             if isinstance(node, ast.Import) and not alias.asname and node is statement:
                 continue  # `import torch.jit` binds torch
-            if node is not statement or (alias.asname or alias.name) in wanted:
+            if node is not statement or (alias.asname or alias.name) in used_names:
                 yield f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
 
 

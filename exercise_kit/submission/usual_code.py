@@ -139,15 +139,15 @@ class Use(NamedTuple):
     node: ast.AST
 
 
-def find_unusual_in_answer(statement: ast.stmt, names: Mapping[str, str], wanted: frozenset[str]) -> Iterator[Use]:
+def find_unusual_in_answer(statement: ast.stmt, names: Mapping[str, str], used_names: frozenset[str]) -> Iterator[Use]:
     """Yield what an answer, or code that it reaches, uses beyond what answers need.
 
     Args:
         statement: of the notebook's top level.
         names: see :func:`~exercise_kit.submission.static_rules.resolve_imported_names`.
-        wanted: the names of imports that the answer uses.
+        used_names: the names of imports that the answer uses.
     """
-    for used in find_used_imports(statement, wanted):
+    for used in find_used_imports(statement, used_names):
         if not _is_usual(used):
             yield Use(used, statement)
     for builtin in sorted(find_statement_globals(statement) - _BUILTINS - names.keys()):

@@ -163,23 +163,23 @@ class Cells:
         within = tuple(f"{each}." for each in names)
         return [code for code, _ in self._places.values() if f"{code.co_qualname}.".startswith(within)]
 
-    def list_code_places(self, name: str, thing: object) -> Iterator[str]:
+    def list_code_places(self, name: str, inspected_object: object) -> Iterator[str]:
         """Whose code it is that answers: a line ``name place place``, outermost first; of a class one for each method.
 
         A place is a cell, a line and the name of what is defined there, "3:12:one_hot"; there is none of code that no
         cell shows.
         """
-        if not is_a(thing, type):
-            yield " ".join((name, *self._find_code_places(thing)))
+        if not is_a(inspected_object, type):
+            yield " ".join((name, *self._find_code_places(inspected_object)))
             return
-        for member, value in namespace_of(thing).items():
+        for member, value in namespace_of(inspected_object).items():
             if isinstance(member, str) and is_a(value, FunctionType, staticmethod, classmethod, property):
                 yield " ".join((f"{name}.{member[:_LONGEST_NAME]}", *self._find_code_places(value)))
 
-    def _find_code_places(self, thing: object) -> list[str]:
+    def _find_code_places(self, inspected_object: object) -> list[str]:
         """The places of the cells' code that a function, or an object that wraps it, leads to, the nearest first."""
         found: dict[str, None] = {}
-        seen, waiting = {id(self._variables), id(self._shell)}, deque([thing])
+        seen, waiting = {id(self._variables), id(self._shell)}, deque([inspected_object])
         while waiting and len(seen) < _MOST_LOOKED_AT and len(found) < _MOST_CODES:
             each = waiting.popleft()
             if id(each) in seen or is_a(each, type, ModuleType, str):
@@ -206,11 +206,11 @@ def _walk_code_objects(code: CodeType) -> Iterator[CodeType]:
             yield from _walk_code_objects(each)
 
 
-def _list_held_objects(thing: object) -> list[Any]:
+def _list_held_objects(inspected_object: object) -> list[Any]:
     """Return what an object holds itself; of a function not the variables of its module."""
-    if type(thing) is FunctionType:
-        held = [_closure(thing), _attributes(thing), _defaults(thing), _keyword_defaults(thing)]
+    if type(inspected_object) is FunctionType:
+        held = [_closure(inspected_object), _attributes(inspected_object), _defaults(inspected_object), _keyword_defaults(inspected_object)]
         return [each for each in held if each]
-    if type(thing) is MethodType:
-        return [thing.__func__, thing.__self__]
-    return _referents(thing)
+    if type(inspected_object) is MethodType:
+        return [inspected_object.__func__, inspected_object.__self__]
+    return _referents(inspected_object)

@@ -52,11 +52,11 @@ def prctl(option: int, *arguments: int) -> int:
     return check_result(LIBC.prctl(ctypes.c_int(option), *map(ctypes.c_ulong, padded)), f"prctl {option}")
 
 
-def check_result(result: int, what: str) -> int:
+def check_result(result: int, call_name: str) -> int:
     """The result of a C function that answers -1 and errno on an error; OSError then."""
     if result == -1:
         number = ctypes.get_errno() or errno.EINVAL
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{call_name}: {os.strerror(number)}")
     return result
 
 

@@ -181,22 +181,22 @@ def observe_parts(
     return found
 
 
-def _make_entry_hook(found: dict[str, Tensor], name: str) -> Callable[..., None]:
+def _make_entry_hook(kept: dict[str, Tensor], name: str) -> Callable[..., None]:
     def keep_inputs(_: nn.Module, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> None:
-        _keep_first_tensor(found, f"{name}:in", (*inputs, *options.values()))
+        _keep_first_tensor(kept, f"{name}:in", (*inputs, *options.values()))
 
     return keep_inputs
 
 
-def _make_exit_hook(found: dict[str, Tensor], name: str) -> Callable[..., None]:
+def _make_exit_hook(kept: dict[str, Tensor], name: str) -> Callable[..., None]:
     def keep_output(_: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-        _keep_first_tensor(found, f"{name}:out", output if is_a(output, tuple) else (output,))
+        _keep_first_tensor(kept, f"{name}:out", output if is_a(output, tuple) else (output,))
 
     return keep_output
 
 
-def _keep_first_tensor(found: dict[str, Tensor], key: str, values: Sequence[Any]) -> None:
+def _keep_first_tensor(kept: dict[str, Tensor], key: str, values: Sequence[Any]) -> None:
     with contextlib.suppress(Exception), Unseen():  # a student's tensor may be odd
         first = next((each for each in values if is_a(each, Tensor)), None)
-        if first is not None and key not in found and numel(first) <= MOST_NUMBERS:
-            found[key] = copy(first)
+        if first is not None and key not in kept and numel(first) <= MOST_NUMBERS:
+            kept[key] = copy(first)

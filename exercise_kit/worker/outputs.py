@@ -285,11 +285,11 @@ class CellOutputBuffer:
         return kept if len(text) < room else kept + CUT
 
 
-def _apply_carriage_returns(before: str, text: str) -> str:
-    """``before`` and ``text`` as a terminal shows them: a carriage return begins the line again."""
-    if "\r" not in text:
-        return before + text
-    whole = (before + text).replace("\r\n", "\n")
+def _apply_carriage_returns(shown_text: str, new_text: str) -> str:
+    """``shown_text`` and ``new_text`` as a terminal shows them: a carriage return begins the line again."""
+    if "\r" not in new_text:
+        return shown_text + new_text
+    whole = (shown_text + new_text).replace("\r\n", "\n")
     return "\n".join(line[line.rstrip("\r").rfind("\r") + 1 :] for line in whole.split("\n"))
 
 

@@ -180,12 +180,12 @@ def _make_rulesets(
     }
 
 
-def _close_all_but(kept: set[int]) -> None:
+def _close_all_but(kept_descriptors: set[int]) -> None:
     null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in {0, 1, 2} - kept:
+    for descriptor in {0, 1, 2} - kept_descriptors:
         os.dup2(null, descriptor)
     first = 3
-    for descriptor in sorted(kept - {0, 1, 2}):
+    for descriptor in sorted(kept_descriptors - {0, 1, 2}):
         if descriptor > first:
             syscall(CLOSE_RANGE, first, descriptor - 1, 0)
         first = descriptor + 1

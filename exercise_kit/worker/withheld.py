@@ -107,23 +107,23 @@ def take_new_refusals() -> list[str]:
     return found
 
 
-def _refuse_functions(module: ModuleType, wanted: re.Pattern[str]) -> None:
+def _refuse_functions(module: ModuleType, name_pattern: re.Pattern[str]) -> None:
     """Give a module's functions of such names, and what makes and runs its classes' objects, code that refuses."""
     for name, held in list(vars(module).items()):
-        if wanted.search(name) and getattr(held, "__module__", "") == module.__name__:
+        if name_pattern.search(name) and getattr(held, "__module__", "") == module.__name__:
             for function in _list_functions(held):
                 replace_with_refusal(function, f"{module.__name__}.{name}")
 
 
-def _list_functions(held: Any) -> Iterator[FunctionType]:
+def _list_functions(value: Any) -> Iterator[FunctionType]:
     """A function with those that it wraps, or how a class makes its objects and computes."""
-    for found in (vars(held).get(name) for name in ("__init__", "forward")) if isinstance(held, type) else (held,):
+    for found in (vars(value).get(name) for name in ("__init__", "forward")) if isinstance(value, type) else (value,):
         yield from unwrap(found)
 
 
-def unwrap(held: Any) -> Iterator[FunctionType]:
+def unwrap(value: Any) -> Iterator[FunctionType]:
     """A function, or what a static or a class method holds, with those that it wraps; nothing of what is none."""
-    found = held.__func__ if isinstance(held, staticmethod | classmethod) else held
+    found = value.__func__ if isinstance(value, staticmethod | classmethod) else value
     while isinstance(found, FunctionType):
         yield found
         found = getattr(found, "__wrapped__", None)

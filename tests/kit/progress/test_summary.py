@@ -72,7 +72,7 @@ def test_what_only_the_judge_can_measure_is_done() -> None:
 def test_the_next_is_in_the_lesson_that_was_worked_on_last() -> None:
     assert summarize_events([], Path()).next == "Next: `normalize_images`, in 00_start."
     assert summarize_events([make_passed_event(1)], Path()).next == "Next: `unpatchify`, in 01_patchify."
-    assert summarize_events([make_passed_event(1)], Path(), here=LESSON).next == "Next: `unpatchify`, here."
+    assert summarize_events([make_passed_event(1)], Path(), current_lesson=LESSON).next == "Next: `unpatchify`, here."
 
 
 def make_events_of_all_done() -> list[dict[str, Any]]:
@@ -96,7 +96,7 @@ def test_the_card_comes_at_the_end_with_one_s_own_numbers(tmp_path: Path) -> Non
 
 
 def test_it_shows_itself_as_a_table_and_as_text(tmp_path: Path) -> None:
-    found = summarize_events([make_passed_event(1)], tmp_path, here=LESSON)
+    found = summarize_events([make_passed_event(1)], tmp_path, current_lesson=LESSON)
     page, text = found._repr_mimebundle_()["text/html"], str(found)
     assert page.count("<tr") == len(found.lessons) + 1
     assert 'aria-current="true"' in page

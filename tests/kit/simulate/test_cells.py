@@ -61,7 +61,7 @@ def test_what_is_kept_may_be_imported():
 
 def test_what_is_forbidden_is_written_out():
     name = "scaled_dot_product_attention"
-    source = write_cell({name: attend_by_fused_kernel}, name, instead=SIMULATION.stand_ins[name])
+    source = write_cell({name: attend_by_fused_kernel}, name, replacements=SIMULATION.stand_ins[name])
     assert "F.scaled_dot_product_attention" not in source
     inputs = tuple(torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(1)) for _ in range(3))
     wanted = attend_by_fused_kernel(*inputs)
