@@ -20,7 +20,7 @@ from exercise_kit.simulate.answers import Kind
 from exercise_kit.simulate.modules import load_right_variants
 from exercise_kit.simulate.profiles import draw_names, draw_profiles
 from exercise_kit.simulate.simulate import choose_lessons
-from exercise_kit.simulate.submissions import SimulatedLesson, make_random
+from exercise_kit.simulate.submissions import SimulatedLesson, make_seeded_random
 from exercise_kit.submission.find import find
 from exercise_kit.submission.flags import POSSIBLE_BYPASS
 from exercise_kit.submission.parse import read
@@ -42,8 +42,8 @@ def iterate_answers_and_flags(folder: Path, students: int, seed: int) -> Iterato
     ]
     released = Lessons(folder, ROOT)
     people = zip(
-        draw_names(students, make_random(seed, "names")),
-        draw_profiles(students, make_random(seed, "sorts")),
+        draw_names(students, make_seeded_random(seed, "names")),
+        draw_profiles(students, make_seeded_random(seed, "sorts")),
         strict=True,
     )
     for student, sort in people:

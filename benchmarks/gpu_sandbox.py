@@ -18,7 +18,7 @@ from exercise_kit.sandbox.limits import Limits
 from exercise_kit.worker import device, policy, readable_paths, seccomp
 from exercise_kit.worker.bounds import Bounds
 
-PARTS = ("set_bounds", "drop_privileges", "restrict_files", "restrict_calls", "prctl", "die_with_parent")
+PARTS = ("apply_process_limits", "drop_privileges", "restrict_files", "restrict_calls", "prctl", "die_with_parent")
 # what CUDA's libraries are known to ask of a kernel beyond other programs; x86-64's numbers
 CALLS = {
     "mincore": 27,

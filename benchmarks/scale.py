@@ -39,7 +39,7 @@ from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.simulate.modules import load_right_variants
 from exercise_kit.simulate.profiles import draw_names, draw_profiles
 from exercise_kit.simulate.simulate import choose_lessons
-from exercise_kit.simulate.submissions import SimulatedLesson, make_random
+from exercise_kit.simulate.submissions import SimulatedLesson, make_seeded_random
 from exercise_kit.submission.find import find
 from exercise_kit.submission.released import Lessons
 
@@ -54,13 +54,15 @@ def make_handed_in_class(folder: Path, students: int) -> list[Path]:
     new_class(folder, ROOT)
     variants = load_right_variants()
     lessons = [SimulatedLesson(name, folder, ROOT, variants, SEED, 0) for name in choose_lessons(ROOT, ())]
-    sorts = draw_profiles(students, make_random(SEED, "sorts"))
+    sorts = draw_profiles(students, make_seeded_random(SEED, "sorts"))
     paths = []
-    for number, (student, sort) in enumerate(zip(draw_names(students, make_random(SEED, "names")), sorts, strict=True)):
+    for number, (student, sort) in enumerate(
+        zip(draw_names(students, make_seeded_random(SEED, "names")), sorts, strict=True)
+    ):
         lesson = lessons[number % len(lessons)]
         lesson.write(folder / "submitted", lesson.draw_submission(student, sort))
         paths.append(folder / "submitted" / student / lesson.name)
-    make_random(SEED, "order").shuffle(paths)
+    make_seeded_random(SEED, "order").shuffle(paths)
     return paths
 
 

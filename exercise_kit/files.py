@@ -48,7 +48,7 @@ def write(path: Path, content: bytes, mode: int | None = None) -> None:
         with open(os.open(path, os.O_WRONLY | os.O_APPEND), "wb") as stream:
             stream.write(content)
         return
-    _replace_by_draft(path.absolute(), content, mode, found)
+    _write_draft_and_rename(path.absolute(), content, mode, found)
 
 
 def write_and_make_folder(path: Path, content: bytes) -> None:
@@ -70,7 +70,7 @@ def remove_drafts(folder: Path, name: str = "*") -> None:
                 draft.unlink()
 
 
-def explain_closed_folder(folder: Path) -> str:
+def explain_unreadable_folder(folder: Path) -> str:
     """Why this account cannot see what a folder holds, as a clause; "": it can, or there is no such folder.
 
     A search in a folder that may not be read finds nothing, and says nothing.
@@ -84,12 +84,12 @@ def explain_closed_folder(folder: Path) -> str:
     return ""
 
 
-def _replace_by_draft(path: Path, content: bytes, mode: int | None, earlier_mode: int | None) -> None:
+def _write_draft_and_rename(path: Path, content: bytes, mode: int | None, earlier_mode: int | None) -> None:
     name = path.name[:80]
     draft = path.with_name(f".{name}.{uuid4().hex}{DRAFT}")
     remove_drafts(path.parent, glob.escape(name))
     try:
-        with _hold_back_signals():
+        with _defer_signals():
             handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode)
             with open(handle, "wb") as file:
                 if mode is None and earlier_mode is not None:
@@ -109,7 +109,7 @@ def _replace_by_draft(path: Path, content: bytes, mode: int | None, earlier_mode
 
 
 @contextmanager
-def _hold_back_signals() -> Iterator[None]:
+def _defer_signals() -> Iterator[None]:
     """Hold back what would end this process between a draft and its file: nobody else would remove the draft."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield

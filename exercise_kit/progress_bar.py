@@ -34,7 +34,7 @@ def progress_bar(console: Console, label: str, total: int | None = None) -> Iter
     Yields:
         What to call after each step, in any thread.
     """
-    with unsilenced(console) as shown:
+    with open_unsilenced_console(console) as shown:
         if shown.is_terminal:
             counted: tuple[ProgressColumn, ...] = (MofNCompleteColumn(),) if total is not None else ()
             to_the_end = (TextColumn("left:"), TimeRemainingColumn()) if total is not None else ()
@@ -56,7 +56,7 @@ def progress_bar(console: Console, label: str, total: int | None = None) -> Iter
 
 
 @contextmanager
-def unsilenced(console: Console) -> Iterator[Console]:
+def open_unsilenced_console(console: Console) -> Iterator[Console]:
     """The same console on a descriptor of its own: a check that runs meanwhile takes the process's stderr away."""
     try:
         descriptor = os.dup(console.file.fileno())

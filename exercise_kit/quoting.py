@@ -35,7 +35,7 @@ def make_one_line(text: str) -> str:
     return make_legible(text).replace("\n", " ").replace("\t", " ")
 
 
-def make_harmless_cell(value: object) -> str:
+def escape_spreadsheet_cell(value: object) -> str:
     """A value as a spreadsheet shows it in one line and nothing else: a file may be called ``=HYPERLINK(…)``.
 
     What would be evaluated gets an apostrophe before it, wherever a cell can begin: behind spaces and quotation marks,
@@ -57,7 +57,7 @@ def quote_first_line(text: object, max_length: int = 200) -> str:
     A line that ends in a colon is followed by the next: torch's ``load_state_dict`` tells only there what is wrong.
     Characters that no terminal can print become spaces; "" when there is nothing to quote.
     """
-    lines = [line.strip() for line in convert_to_text(text).splitlines() if line.strip()]
+    lines = [line.strip() for line in convert_to_text_safely(text).splitlines() if line.strip()]
     line = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
     line = make_one_line(line[: max_length + 1]).replace("`", "'")
     return "" if not line else f"`{line}`" if len(line) <= max_length else f"`{line[:max_length]} …`"
@@ -71,7 +71,7 @@ def quote_name(text: str, max_length: int = 200) -> str:
     return _IN_NO_NAME.sub("?", text[:max_length])
 
 
-def convert_to_text(value: object) -> str:
+def convert_to_text_safely(value: object) -> str:
     """``str(value)``, "" where that raises."""
     try:
         return str(value)

@@ -40,7 +40,7 @@ def find_version_problem(python: tuple[int, ...], torch_version: str | None) -> 
     return None
 
 
-def require_supported() -> None:
+def require_supported_versions() -> None:
     """Raise NotSupportedError, with a remedy, where Python or torch is too old. Torch itself is not imported for it."""
     if problem := find_version_problem(sys.version_info[:3], _find_torch_version()):
         raise NotSupportedError(problem)

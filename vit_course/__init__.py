@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from exercise_kit.versions import require_supported
+from exercise_kit.versions import require_supported_versions
 
 if TYPE_CHECKING:
     from exercise_kit.engine import borrow, check, keep, own, predict, progress, reset, reveal
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from vit_course.training.optimizers import parameter_groups, warmup_cosine
     from vit_course.vit import VisionTransformer
 
-require_supported()
+require_supported_versions()
 
 try:
     __version__ = version("vit-course")

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from exercise_kit.cli.commands import Lessons, add_commands, run
-from exercise_kit.cli.errors import exit_on, needs, stop
+from exercise_kit.cli.errors import exit_on_errors, needs, stop
 from exercise_kit.submission.released import CLONE
 
 # a path or a command is never broken over two lines: it is there to be copied
@@ -41,7 +41,7 @@ def train(
         from vit_course.recipes import command, run
     options = run.RunOptions(Path(), data, seed, epochs, batch_size, precision, device, resume, wandb, image_size)
     try:
-        with exit_on(*command.USER_ERRORS), needs("train"):
+        with exit_on_errors(*command.USER_ERRORS), needs("train"):
             command.train(recipe, out, options, console)
     except (run.RunInterruptedError, KeyboardInterrupt) as stopped:
         raise stop(str(stopped) or "Stopped before the training began.", 130) from None
@@ -57,7 +57,7 @@ def evaluate(
     """Measure a saved model on the test images of its data set, or of --data."""
     with needs("train"):
         from vit_course.recipes import command
-    with exit_on(*command.USER_ERRORS), needs("train"):
+    with exit_on_errors(*command.USER_ERRORS), needs("train"):
         command.evaluate(checkpoint, data, device, image_size, json, console)
 
 
@@ -68,7 +68,7 @@ def recipes(
     """List the named experiments: what each costs, and what it reaches."""
     from vit_course.recipes import command
 
-    with exit_on(*command.USER_ERRORS):
+    with exit_on_errors(*command.USER_ERRORS):
         command.list_recipes(name, json, console)
 
 
@@ -83,7 +83,7 @@ def diagnose(
     """Ask a ViT, whoever wrote it, what is wrong with it, by what it does."""
     from vit_course.diagnosis import command
 
-    with exit_on(*command.USER_ERRORS):
+    with exit_on_errors(*command.USER_ERRORS):
         command.diagnose_file(source, call, images, json, console)
 
 
@@ -111,7 +111,7 @@ def demo(
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.nbgrader.demo_class import RehearsalError
         from vit_course.demo import DemoError, run_demo
-    with exit_on(AuthoringError, ClassFolderError, RehearsalError, DemoError):
+    with exit_on_errors(AuthoringError, ClassFolderError, RehearsalError, DemoError):
         run_demo(out, root, Console(highlight=False))
 
 

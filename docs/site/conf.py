@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
-from exercise_kit.authoring.mistake_pages import list_redirects as moved_pages
+from exercise_kit.authoring.mistake_pages import map_redirects as moved_pages
 
 HERE = Path(__file__).parent
 URLS = tomllib.loads((HERE.parents[1] / "pyproject.toml").read_text("utf-8"))["project"]["urls"]

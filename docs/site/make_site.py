@@ -17,7 +17,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from exercise_kit.authoring.addresses import read_addresses
-from exercise_kit.authoring.mistake_pages import PagesError, list_redirects, render_pages, write_pages
+from exercise_kit.authoring.mistake_pages import PagesError, map_redirects, render_pages, write_pages
 from exercise_kit.authoring.notebook import FILE as BADGE
 
 HERE = Path(__file__).parent
@@ -40,7 +40,7 @@ def write_site_sources(source: Path, only: Collection[str] = ()) -> None:
     Raises:
         PagesError: a page that was published would be lost.
     """
-    list_redirects(PUBLISHED.read_text("utf-8"))
+    map_redirects(PUBLISHED.read_text("utf-8"))
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(HERE, source, ignore=shutil.ignore_patterns("*.py", "*.txt", "__pycache__"))
     for path in HERE.rglob("*.md"):

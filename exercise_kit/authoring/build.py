@@ -20,10 +20,10 @@ from exercise_kit.authoring.addresses import fill_in_site_address, read_addresse
 from exercise_kit.authoring.lesson import AuthoringError, Lesson, Problem, Role, read_lesson
 from exercise_kit.authoring.lint import find_problems
 from exercise_kit.authoring.minutes import Minutes, estimate_minutes, has_task
-from exercise_kit.authoring.notebook import build_solution_notebook, build_student_notebook, write_notebook_bytes
-from exercise_kit.authoring.quoted import differ_in_counts_alone, fill_pages
+from exercise_kit.authoring.notebook import build_solution_notebook, build_student_notebook, encode_notebook
+from exercise_kit.authoring.quoted import differ_only_in_counts, fill_marks_in_pages
 from exercise_kit.authoring.route import LessonRoute, find_route_problems, read_route
-from exercise_kit.authoring.route_text import add_route, make_hours_table, make_lessons_table
+from exercise_kit.authoring.route_text import add_route_to_lesson, make_hours_table, make_lessons_table
 from exercise_kit.authoring.way_on import add_borrowing_hints, list_borrowable_names
 from exercise_kit.conventions import STUBS
 from exercise_kit.engine.course import course
@@ -80,7 +80,7 @@ def build(root: Path, check: bool = False, pages: bool = True) -> BuildReport:
     wanted = build_files(root, pages)
     outdated = {path: content for path, content in wanted.items() if read_content(root / path) != content}
     counts = tuple(
-        path for path, content in outdated.items() if differ_in_counts_alone(path, read_content(root / path), content)
+        path for path, content in outdated.items() if differ_only_in_counts(path, read_content(root / path), content)
     )
     if not check:
         for path, content in outdated.items():
@@ -122,22 +122,24 @@ def build_files(root: Path, pages: bool = True) -> dict[Path, bytes]:
     for lesson in lessons:
         lesson = add_borrowing_hints(lesson, lent)
         if route := routes.get(lesson.name):
-            lesson = add_route(lesson, route, minutes[lesson.name])
+            lesson = add_route_to_lesson(lesson, route, minutes[lesson.name])
         solution = build_solution_notebook(lesson, root, addresses)
         student = build_student_notebook(solution)
-        stubs |= _list_stubs(lesson, student)
-        files[SOURCES / f"{lesson.name}.ipynb"] = write_notebook_bytes(solution)
-        files[STUDENT_FOLDER / f"{lesson.name}.ipynb"] = write_notebook_bytes(student)
+        stubs |= _map_exercises_to_stubs(lesson, student)
+        files[SOURCES / f"{lesson.name}.ipynb"] = encode_notebook(solution)
+        files[STUDENT_FOLDER / f"{lesson.name}.ipynb"] = encode_notebook(student)
     if (root / read_package_name() / OUTLINE.parent).is_dir():
-        facts = {each.name: _describe_lesson(each, routes.get(each.name), minutes.get(each.name)) for each in lessons}
+        facts = {
+            each.name: _make_outline_entry(each, routes.get(each.name), minutes.get(each.name)) for each in lessons
+        }
         files[read_package_name() / OUTLINE] = _encode_json(facts)
         files[read_package_name() / STUBS_FILE] = _encode_json(stubs)
         if addresses.site:
             files[read_package_name() / ADDRESSES] = _encode_json(asdict(addresses))
-    return files | (fill_pages(root, _collect_quotes(routes, minutes), addresses) if pages else {})
+    return files | (fill_marks_in_pages(root, _collect_quotable_values(routes, minutes), addresses) if pages else {})
 
 
-def _collect_quotes(
+def _collect_quotable_values(
     routes: Mapping[str, LessonRoute], minutes: Mapping[str, Minutes]
 ) -> Mapping[str, Callable[[], str]]:
     """Return what any course's pages may quote, and what this one has beside it."""
@@ -166,7 +168,7 @@ def _find_duplicate_exercises(lessons: list[Lesson]) -> list[Problem]:
     return problems
 
 
-def _list_stubs(lesson: Lesson, student_notebook: NotebookNode) -> dict[str, str]:
+def _map_exercises_to_stubs(lesson: Lesson, student_notebook: NotebookNode) -> dict[str, str]:
     """The empty cells of a lesson's exercises, by name."""
     sources = {cell.metadata.get("nbgrader", {}).get("grade_id"): cell.source for cell in student_notebook.cells}
     problems = []
@@ -185,13 +187,13 @@ def _encode_json(value: object) -> bytes:
     return f"{json.dumps(value, indent=1, ensure_ascii=False)}\n".encode()
 
 
-def _describe_lesson(lesson: Lesson, route: LessonRoute | None, minutes: Minutes | None) -> dict[str, object]:
+def _make_outline_entry(lesson: Lesson, route: LessonRoute | None, minutes: Minutes | None) -> dict[str, object]:
     """Return what the outline says of a lesson; of one without a route the minutes are those of its own table."""
     first = lesson.cells[0].source
     title = first.partition("\n")[0].lstrip("# ")
     facts: dict[str, object] = {
         "title": re.sub(r"^\d\d\s*·\s*", "", title),
-        "minutes": minutes.total if minutes else _add_up_minutes(first),
+        "minutes": minutes.total if minutes else _sum_minutes_column(first),
         "points": {cell.name: cell.points for cell in lesson.list_cells_of_role(Role.CHECK)},
         "questions": {cell.name: cell.points for cell in lesson.list_cells_of_role(Role.QUESTION)},
     }
@@ -202,7 +204,7 @@ def _describe_lesson(lesson: Lesson, route: LessonRoute | None, minutes: Minutes
     return facts | {"tasks": {name: asdict(task) for name, task in tasks.items()}}
 
 
-def _add_up_minutes(text: str) -> int:
+def _sum_minutes_column(text: str) -> int:
     """The sum of the column "minutes" of a lesson's table; of "1 to 10" the last number."""
     rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in text.split("\n") if line.startswith("|")]
     if not rows or "minutes" not in rows[0]:

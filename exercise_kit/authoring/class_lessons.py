@@ -74,18 +74,18 @@ def read_settings(class_dir: Path) -> Settings:
         problems.append('route is "core" or "all"')
     if not isinstance(borrow, bool):
         problems.append("borrow is true or false")
-    if not _are_names(leave_out):
+    if not _is_list_of_strings(leave_out):
         problems.append('leave_out is a list of names, as ["count_tokens"]')
     if not isinstance(points, dict) or not all(_is_positive_number(each) for each in points.values()):
         problems.append("[points] gives a number above 0 for each name, as count_tokens = 5")
-    if not isinstance(order, dict) or not all(_are_names(each) for each in order.values()):
+    if not isinstance(order, dict) or not all(_is_list_of_strings(each) for each in order.values()):
         problems.append('[order] gives a list of exercises for a lesson, as 05_topic = ["count_tokens"]')
     if problems:
         raise AuthoringError([Problem(Path(SETTINGS), each) for each in problems])
     return Settings(tuple(leave_out), points, order, ReleaseSettings(Route(route), borrow))
 
 
-def _are_names(value: Any) -> bool:
+def _is_list_of_strings(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
@@ -104,8 +104,10 @@ def build_class_root(class_dir: Path, root: Path) -> Iterator[Path]:
     Raises:
         AuthoringError: a lesson, an exercise or the settings have an error; all are listed, with file and line.
     """
-    lessons = read_sources(class_dir, root)
-    changed = {name: text for name, text in lessons.items() if text != _read_text(root / SOURCES / f"{name}.py")}
+    lessons = read_lesson_sources(class_dir, root)
+    changed = {
+        name: text for name, text in lessons.items() if text != _read_text_if_exists(root / SOURCES / f"{name}.py")
+    }
     problems = [*_find_exercise_problems(lessons), *_find_file_problems(class_dir)]
     with tempfile.TemporaryDirectory(prefix="vit-course-class-") as temporary:
         merged = Path(temporary)
@@ -119,14 +121,14 @@ def build_class_root(class_dir: Path, root: Path) -> Iterator[Path]:
         try:
             built = build_files(merged) if changed else {}
         except AuthoringError as error:
-            problems += [_point_to_class_file(each, class_dir) for each in error.problems]
+            problems += [_point_problem_to_class_file(each, class_dir) for each in error.problems]
         if problems:
             raise AuthoringError(problems)
         _fill_class_root(merged, class_dir, root, built, lessons)
         yield merged
 
 
-def read_sources(class_dir: Path, root: Path) -> dict[str, str]:
+def read_lesson_sources(class_dir: Path, root: Path) -> dict[str, str]:
     """Every lesson of a class by name, as its source; the settings are in it.
 
     Raises:
@@ -134,7 +136,7 @@ def read_sources(class_dir: Path, root: Path) -> dict[str, str]:
     """
     settings = read_settings(class_dir)
     paths = _find_source_files(class_dir, root)
-    texts = {name: _read_text(paths[name]) or "" for name in sorted(paths)}
+    texts = {name: _read_text_if_exists(paths[name]) or "" for name in sorted(paths)}
     named = {name for text in texts.values() for _, name in _ROLE.findall(text)}
     wrong = [each for each in (*settings.leave_out, *(settings.points or {})) if each not in named | texts.keys()]
     problems = [Problem(Path(SETTINGS), f"there is no exercise, question or lesson called {each!r}") for each in wrong]
@@ -243,7 +245,7 @@ def _find_file_problems(class_dir: Path) -> Iterator[Problem]:
             yield Problem(where, f"its lesson is {exercise.lesson!r}, and {LESSONS}/{lessons[name]}.py asks for it")
 
 
-def _point_to_class_file(problem: Problem, class_dir: Path) -> Problem:
+def _point_problem_to_class_file(problem: Problem, class_dir: Path) -> Problem:
     own = class_dir / LESSONS / problem.path.name
     place = Path(LESSONS, problem.path.name) if own.is_file() else Path(SETTINGS)
     return replace(problem, path=place)
@@ -268,14 +270,16 @@ def _fill_class_root(
             path = folder / f"{name}.ipynb"
             if path not in built:
                 write_and_make_folder(merged_root / path, (root / path).read_bytes())
-    shutil.copytree(class_dir / "hidden", merged_root / "tests" / "hidden", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        class_dir / "hidden", merged_root / "tests" / "hidden", ignore=shutil.ignore_patterns("__pycache__")
+    )
     for name in (EXERCISES, LESSONS):
         if (class_dir / name).is_dir():
             target = merged_root / OF_CLASS / name
             shutil.copytree(class_dir / name, target, ignore=shutil.ignore_patterns("__pycache__"))
     if (class_dir / SETTINGS).is_file():
         write_and_make_folder(merged_root / OF_CLASS / SETTINGS, (class_dir / SETTINGS).read_bytes())
-    digests = {path.stem: _digest_content(content) for path, content in built.items() if path.parent == SOURCES}
+    digests = {path.stem: _compute_sha256(content) for path, content in built.items() if path.parent == SOURCES}
     digests |= dict.fromkeys(sorted(_find_source_files(class_dir, root).keys() - lessons.keys()), "")
     write_and_make_folder(merged_root / OF_CLASS / LESSONS / _BUILT, _encode_json(digests))
     for table in (OUTLINE, STUBS_FILE):
@@ -311,9 +315,9 @@ def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport
         unchanged = tuple(path for path in wanted if path not in stale)
         if check:
             return BuildReport(stale=stale, unchanged=unchanged)
-        _refuse_changed(stale, class_dir, root, before)
+        _refuse_overwriting_edited_notebooks(stale, class_dir, root, before)
         for path in stale:
-            _put_or_remove(class_dir / path, wanted[path])
+            _write_or_delete_notebook(class_dir / path, wanted[path])
         if ours != before:
             write_and_make_folder(class_dir / LESSONS / _BUILT, _encode_json(ours))
         removed = tuple(path for path in stale if wanted[path] is None)
@@ -321,7 +325,7 @@ def build_class(class_dir: Path, root: Path, check: bool = False) -> BuildReport
         return BuildReport(written=written, unchanged=unchanged, removed=removed)
 
 
-def _put_or_remove(notebook: Path, content: bytes | None) -> None:
+def _write_or_delete_notebook(notebook: Path, content: bytes | None) -> None:
     if content is not None:
         write_and_make_folder(notebook, content)
         return
@@ -330,19 +334,21 @@ def _put_or_remove(notebook: Path, content: bytes | None) -> None:
         notebook.parent.rmdir()
 
 
-def _refuse_changed(stale: Sequence[Path], class_dir: Path, root: Path, known_digests: Mapping[str, str]) -> None:
+def _refuse_overwriting_edited_notebooks(
+    stale: Sequence[Path], class_dir: Path, root: Path, known_digests: Mapping[str, str]
+) -> None:
     problems = []
     for path in stale:
         there = read_content(class_dir / path)
         from_course = read_content(root / SOURCES / path.name)
-        if there not in (None, from_course) and _digest_content(there or b"") != known_digests.get(path.stem):
+        if there not in (None, from_course) and _compute_sha256(there or b"") != known_digests.get(path.stem):
             advice = f"make the change in {LESSONS}/{path.stem}.py, move the notebook away, and build again"
             problems.append(Problem(path, f"somebody has changed it, so it is left as it is; {advice}"))
     if problems:
         raise AuthoringError(problems)
 
 
-def add_packages(merged_root: Path, root: Path, paths: Sequence[Path]) -> None:
+def copy_packages_for_wheel(merged_root: Path, root: Path, paths: Sequence[Path]) -> None:
     """Put the course's packages into a class's root, and the class's exercises into the course's, for a wheel.
 
     The version of the wheel names them, so that pip replaces the wheel of another release by this one. The skeletons of
@@ -353,7 +359,7 @@ def add_packages(merged_root: Path, root: Path, paths: Sequence[Path]) -> None:
             write_and_make_folder(merged_root / path, (root / path).read_bytes())
     own = merged_root / OF_CLASS / EXERCISES
     found = {path.name: path.read_bytes() for path in sorted(own.glob("*.py"))} if own.is_dir() else {}
-    found |= _pack_answers()
+    found |= _pack_class_answers()
     for name, content in found.items():
         write_and_make_folder(merged_root / read_package_name() / PACKAGE / name, content)
     if found:
@@ -366,17 +372,20 @@ def add_packages(merged_root: Path, root: Path, paths: Sequence[Path]) -> None:
         write_and_make_folder(merged_root / "pyproject.toml", numbered.encode())
 
 
-def _pack_answers() -> dict[str, bytes]:
+def _pack_class_answers() -> dict[str, bytes]:
     """By the names of their files the answers of the class's own exercises, from which known mistakes are made."""
-    from exercise_kit.engine.own_exercise import pack_answer  # with torch
+    from exercise_kit.engine.own_exercise import pack_answer_with_lesson  # with torch
 
     if (own := course().own) is None:
         return {}
-    packed = {f"{name}{PACKED}": pack_answer(own.folder / f"{name}.py", each) for name, each in own.exercises.items()}
+    packed = {
+        f"{name}{PACKED}": pack_answer_with_lesson(own.folder / f"{name}.py", each)
+        for name, each in own.exercises.items()
+    }
     return {name: content for name, content in packed.items() if content}
 
 
-def _read_text(path: Path) -> str | None:
+def _read_text_if_exists(path: Path) -> str | None:
     content = read_content(path)
     try:
         return None if content is None else content.decode()
@@ -385,7 +394,7 @@ def _read_text(path: Path) -> str | None:
         raise AuthoringError([Problem(Path(path.parent.name, path.name), message)]) from None
 
 
-def _digest_content(content: bytes) -> str:
+def _compute_sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 

@@ -159,10 +159,10 @@ def read_lesson(root: Path, path: Path) -> Lesson:
         Problem(relative, message, line, number) for number, line, entry in numbered if entry.cell_type == "raw"
     ]:
         raise AuthoringError(wrong)
-    return Lesson(relative, tuple(_make_cell(*each) for each in numbered))
+    return Lesson(relative, tuple(_convert_to_lesson_cell(*each) for each in numbered))
 
 
-def _make_cell(number: int, line: int, raw: Any) -> Cell:
+def _convert_to_lesson_cell(number: int, line: int, raw: Any) -> Cell:
     header = {key: value for key, value in raw.metadata.items() if key != "lines_to_next_cell"}
     plain = Role.TEXT if raw.cell_type == "markdown" else Role.CODE
     role = next((role for role in NAMED_ROLES if role.value in header), plain)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exercise_kit.authoring.lesson import NAMED_ROLES, Cell, Lesson, Problem, Role
-from exercise_kit.authoring.notebook import FigureError, LineError, check_links, find_figures
+from exercise_kit.authoring.notebook import FigureError, LineError, find_figures, refuse_unreachable_links
 from exercise_kit.authoring.predictions import find_prediction_problems
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, EXPERIMENT_TAG, RUBRIC, SETUP_GRADE_ID
 from exercise_kit.submission.released import read_checked_file
@@ -28,7 +28,7 @@ class Split:
     regions: int
 
 
-def split_regions(source: str) -> Split:
+def split_solution_regions(source: str) -> Split:
     """Take a cell's source apart.
 
     Raises:
@@ -47,7 +47,7 @@ def split_regions(source: str) -> Split:
         elif marker == END_SOLUTION:
             if begun_at is None:
                 raise RegionError("END SOLUTION without a BEGIN SOLUTION above it", number)
-            if not _has_text(inside[filled:]):
+            if not _has_nonblank_line(inside[filled:]):
                 raise RegionError("an empty solution region; write the answer between the markers", number)
             begun_at, regions = None, regions + 1
         else:
@@ -67,7 +67,7 @@ def _read_marker(line: str, number: int) -> str | None:
     return None
 
 
-def _has_text(lines: Sequence[str]) -> bool:
+def _has_nonblank_line(lines: Sequence[str]) -> bool:
     return any(line.strip() for line in lines)
 
 
@@ -135,7 +135,7 @@ def _find_text_problems(lesson: Lesson, cell: Cell, root: Path) -> Iterator[Prob
         yield lesson.problem("an empty cell; remove it", cell)
     try:
         list(find_figures(cell.source, root / lesson.path.parent))
-        check_links(cell.source)
+        refuse_unreachable_links(cell.source)
     except FigureError as error:
         yield lesson.problem(str(error), cell, error.line)
 
@@ -168,7 +168,7 @@ def _is_check_call(tree: ast.Module, cell: Cell) -> bool:
 
 def _find_region_problems(lesson: Lesson, cell: Cell) -> Iterator[Problem]:
     try:
-        split = split_regions(cell.source)
+        split = split_solution_regions(cell.source)
     except RegionError as error:
         yield lesson.problem(str(error), cell, error.line)
         return

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from exercise_kit.authoring.lesson import Cell, Lesson, Role
-from exercise_kit.authoring.lint import split_regions
+from exercise_kit.authoring.lint import split_solution_regions
 from exercise_kit.authoring.route import LessonRoute
 
 # characters, not lines: breaking a line in two makes nothing longer to read
@@ -51,11 +51,11 @@ class Minutes:
 def estimate_minutes(lesson: Lesson, route: LessonRoute) -> Minutes:
     """The estimate for a lesson; of one outside the core, the core's share is 0."""
     sections = list(_split_into_sections(lesson))
-    kept = [cells for cells in sections if not _may_be_skipped(cells, route)]
+    kept = [cells for cells in sections if not _is_section_skippable(cells, route)]
     tasks = [task for name, task in route.tasks.items() if has_task(lesson, name)]
     return Minutes(
-        round(sum(map(_estimate_reading, sections))),
-        round(sum(map(_estimate_reading, kept))) if route.core else 0,
+        round(sum(map(_estimate_reading_minutes, sections))),
+        round(sum(map(_estimate_reading_minutes, kept))) if route.core else 0,
         sum(each.minutes for each in tasks),
         sum(each.minutes for each in tasks if not each.skip) if route.core else 0,
     )
@@ -63,7 +63,7 @@ def estimate_minutes(lesson: Lesson, route: LessonRoute) -> Minutes:
 
 def count_visible_words(source: str) -> int:
     """The words of a Markdown cell that are neither folded nor in a table, a picture's description or an answer."""
-    text = "\n".join(split_regions(source).outside)
+    text = "\n".join(split_solution_regions(source).outside)
     for pattern in (_FOLDED, _PICTURE, _TABLE):
         text = pattern.sub(" ", text)
     return sum(bool(_WORD.search(each)) for each in text.split())
@@ -88,18 +88,18 @@ def _split_into_sections(lesson: Lesson) -> Iterator[list[Cell]]:
     yield cells
 
 
-def _may_be_skipped(cells: Iterable[Cell], route: LessonRoute) -> bool:
+def _is_section_skippable(cells: Iterable[Cell], route: LessonRoute) -> bool:
     asked = [cell.name for cell in cells if cell.role in (Role.EXERCISE, Role.QUESTION)]
     return bool(asked) and all(name in route.tasks and route.tasks[name].skip for name in asked)
 
 
-def _estimate_reading(cells: Iterable[Cell]) -> float:
+def _estimate_reading_minutes(cells: Iterable[Cell]) -> float:
     """Minutes."""
     found = 0.0
     for cell in cells:
         if cell.is_markdown:
             found += count_visible_words(cell.source) / WORDS_A_MINUTE
         elif cell.role in (Role.CODE, Role.EXERCISE):
-            code = "".join("\n".join(split_regions(cell.source).outside).split())
+            code = "".join("\n".join(split_solution_regions(cell.source).outside).split())
             found += len(code) / CODE_CHARACTERS_A_MINUTE
     return found

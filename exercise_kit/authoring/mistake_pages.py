@@ -13,7 +13,7 @@ from pathlib import Path
 from exercise_kit.engine.arguments import write_check_call
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.exercise import Exercise, Misconception
-from exercise_kit.engine.in_training import InTraining, Trained, TrainingEffect, read_what_was_trained
+from exercise_kit.engine.in_training import InTraining, Trained, TrainingEffect, read_training_setup
 from exercise_kit.engine.library import iterate_exercises_with_own_mistakes
 
 # what is seen in training → the name of the page about it, and what that means to who looks for a bug
@@ -47,23 +47,28 @@ def render_pages(only: Collection[str] = ()) -> dict[str, str]:
     """
     exercises = [each for each in iterate_exercises_with_own_mistakes() if not only or each.name in only]
     texts = {
-        wrong.page: _render_mistake(each, wrong) for each in exercises for wrong in each.misconceptions if wrong.page
+        wrong.page: _render_mistake_page(each, wrong)
+        for each in exercises
+        for wrong in each.misconceptions
+        if wrong.page
     }
-    texts |= {f"mistakes/{each.name}/index": _render_exercise(each) for each in exercises}
+    texts |= {f"mistakes/{each.name}/index": _render_exercise_page(each) for each in exercises}
     for kind, (name, meaning) in SYMPTOMS.items():
-        texts[f"mistakes/seen/{name}"] = _render_symptom(kind, meaning, exercises)
+        texts[f"mistakes/seen/{name}"] = _render_symptom_page(kind, meaning, exercises)
     return texts | {
-        "mistakes/by_symptom": _render_symptoms(exercises),
-        "mistakes/by_exercise": _render_exercises(exercises),
+        "mistakes/by_symptom": _render_symptom_table(exercises),
+        "mistakes/by_exercise": _render_exercise_list(exercises),
     }
 
 
-def _render_mistake(exercise: Exercise, mistake: Misconception) -> str:
+def _render_mistake_page(exercise: Exercise, mistake: Misconception) -> str:
     cause, effect = mistake.cause, mistake.effect
     lesson, _, heading = cause.section.partition(", ")
     there, back = f"/lessons/{lesson}.ipynb", f"/mistakes/{exercise.name}/index.md"
     parts = [
-        _render_head(f"{cause.explanation} In training: {effect.kind}. A known mistake in {exercise.name}, PyTorch."),
+        _render_front_matter(
+            f"{cause.explanation} In training: {effect.kind}. A known mistake in {exercise.name}, PyTorch."
+        ),
         f"# `{exercise.name}`: {escape_markdown(cause.name)}\n",
         f"*A known mistake in* [`{exercise.name}`]({back}), lesson []({there}).\n",
         f"## What it is\n\n{escape_markdown(cause.explanation)}\n",
@@ -73,7 +78,7 @@ def _render_mistake(exercise: Exercise, mistake: Misconception) -> str:
         "## Does your code make it?\n",
         "The course's `check` runs what you wrote and tells you, in a notebook or anywhere in Python:\n",
         f"```python\nfrom {read_package_name()} import check\n\n{write_check_call(exercise).strip('`')}\n```\n",
-        f"[{_describe_count(exercise)} in `{exercise.name}`]({back})\n",
+        f"[{_write_all_mistakes_count(exercise)} in `{exercise.name}`]({back})\n",
     ]
     return "\n".join(parts)
 
@@ -81,22 +86,22 @@ def _render_mistake(exercise: Exercise, mistake: Misconception) -> str:
 def _render_training_effect(effect: TrainingEffect) -> str:
     name, meaning = SYMPTOMS[effect.kind]
     text = f"**{_capitalize(effect.kind)}.** {meaning} [Others that look like this](/mistakes/seen/{name}.md)\n"
-    trained = read_what_was_trained()
+    trained = read_training_setup()
     if trained is None or effect.accuracy is None or effect.right is None:
         return text
-    return f"{text}\n{_draw_bars(trained, effect.accuracy, effect.right)}\n"
+    return f"{text}\n{_render_accuracy_bars(trained, effect.accuracy, effect.right)}\n"
 
 
-def _draw_bars(trained: Trained, accuracy: float, right_accuracy: float) -> str:
+def _render_accuracy_bars(trained: Trained, accuracy: float, right_accuracy: float) -> str:
     """Two bars as HTML, with their text inside; the link tells what was trained."""
 
-    def draw_bar(label: str, share: float, kind: str) -> str:
+    def render_bar(label: str, share: float, kind: str) -> str:
         return (
             f'<div class="bar-row"><span>{label}</span><span class="bar" aria-hidden="true">'
             f'<span class="bar-{kind}" style="width:{share:.1%}"></span></span><strong>{share:.1%}</strong></div>'
         )
 
-    rows = draw_bar("with this mistake", accuracy, "wrong") + draw_bar("the right model", right_accuracy, "right")
+    rows = render_bar("with this mistake", accuracy, "wrong") + render_bar("the right model", right_accuracy, "right")
     return (
         f'```{{raw}} html\n<div class="bars">{rows}</div>\n```\n\n'
         f"Accuracy on {trained.test_data} of {trained.model}, trained with it and without it "
@@ -105,44 +110,47 @@ def _draw_bars(trained: Trained, accuracy: float, right_accuracy: float) -> str:
     )
 
 
-def _count_mistakes(exercise: Exercise) -> str:
+def _write_mistake_count(exercise: Exercise) -> str:
     count = len(exercise.misconceptions)
     return f"{count} known mistake{'' if count == 1 else 's'}"
 
 
-def _describe_count(exercise: Exercise) -> str:
-    return "The 1 known mistake" if len(exercise.misconceptions) == 1 else f"All {_count_mistakes(exercise)}"
+def _write_all_mistakes_count(exercise: Exercise) -> str:
+    return "The 1 known mistake" if len(exercise.misconceptions) == 1 else f"All {_write_mistake_count(exercise)}"
 
 
-def _render_exercise(exercise: Exercise) -> str:
-    entries = [_render_entry(wrong) for wrong in sorted(exercise.misconceptions, key=_read_name)]
-    about = (
-        f"{_count_mistakes(exercise)} in {exercise.name}, each with its symptom in training and a question. PyTorch."
-    )
+def _render_exercise_page(exercise: Exercise) -> str:
+    entries = [_render_mistake_list_item(wrong) for wrong in sorted(exercise.misconceptions, key=_get_mistake_name)]
+    count = _write_mistake_count(exercise)
+    about = f"{count} in {exercise.name}, each with its symptom in training and a question. PyTorch."
     lesson = f"lesson [](/lessons/{exercise.lesson}.ipynb)"
     intro = f"What goes wrong in `{exercise.name}`, from {lesson}, and how each mistake looks in training.\n"
-    return "\n".join([_render_head(about), f"# Known mistakes in `{exercise.name}`\n", intro, *entries, ""])
+    return "\n".join([_render_front_matter(about), f"# Known mistakes in `{exercise.name}`\n", intro, *entries, ""])
 
 
-def _render_symptom(kind: InTraining, meaning: str, exercises: Iterable[Exercise]) -> str:
-    trained = read_what_was_trained()
+def _render_symptom_page(kind: InTraining, meaning: str, exercises: Iterable[Exercise]) -> str:
+    trained = read_training_setup()
     bugs = f"Bugs in {trained.bugs_in}" if trained else "Bugs"
     about = f"{bugs}: {kind}. A list of known mistakes, each with a page."
-    lines = [_render_head(about), f"# {_capitalize(kind)}\n", f"{meaning} The known mistakes that look like this:\n"]
+    lines = [
+        _render_front_matter(about),
+        f"# {_capitalize(kind)}\n",
+        f"{meaning} The known mistakes that look like this:\n",
+    ]
     for exercise in exercises:
         found = [wrong for wrong in exercise.misconceptions if wrong.effect.kind == kind]
         if found:
             lines.append(f"## `{exercise.name}`\n")
-            lines += [_render_entry(wrong) for wrong in sorted(found, key=_read_name)] + [""]
+            lines += [_render_mistake_list_item(wrong) for wrong in sorted(found, key=_get_mistake_name)] + [""]
     return "\n".join(lines)
 
 
-def _render_entry(mistake: Misconception) -> str:
+def _render_mistake_list_item(mistake: Misconception) -> str:
     named = f"[{escape_markdown(mistake.name)}](/{mistake.page}.md)" if mistake.page else escape_markdown(mistake.name)
     return f"- {named}: {escape_markdown(mistake.cause.explanation)}"
 
 
-def _render_symptoms(exercises: Iterable[Exercise]) -> str:
+def _render_symptom_table(exercises: Iterable[Exercise]) -> str:
     kinds = [wrong.effect.kind for exercise in exercises for wrong in exercise.misconceptions]
     rows = [
         f"| [{_capitalize(kind)}](/mistakes/seen/{name}.md) | {kinds.count(kind)} |"
@@ -152,7 +160,7 @@ def _render_symptoms(exercises: Iterable[Exercise]) -> str:
     return "\n".join(["| what you see | known mistakes |", "|---|---:|", *rows, ""])
 
 
-def _render_exercises(exercises: Iterable[Exercise]) -> str:
+def _render_exercise_list(exercises: Iterable[Exercise]) -> str:
     lines: list[str] = []
     lesson = ""
     for each in exercises:
@@ -163,13 +171,13 @@ def _render_exercises(exercises: Iterable[Exercise]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _render_head(description: str) -> str:
+def _render_front_matter(description: str) -> str:
     """A page's front matter: no menu lists it, and search engines show ``description``."""
     words = " ".join(description.replace("`", "").split())
-    return f"---\norphan: true\nmyst:\n  html_meta:\n    description: {_quote(words)}\n---\n"
+    return f"---\norphan: true\nmyst:\n  html_meta:\n    description: {_quote_for_yaml(words)}\n---\n"
 
 
-def _quote(text: str) -> str:
+def _quote_for_yaml(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -178,7 +186,7 @@ def _capitalize(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _read_name(mistake: Misconception) -> str:
+def _get_mistake_name(mistake: Misconception) -> str:
     return mistake.name
 
 
@@ -193,7 +201,7 @@ def make_anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
-def list_redirects(published_list: str) -> dict[str, str]:
+def map_redirects(published_list: str) -> dict[str, str]:
     """Where the pages lead that were published once and are no more.
 
     Args:
@@ -208,7 +216,7 @@ def list_redirects(published_list: str) -> dict[str, str]:
         for exercise in iterate_exercises_with_own_mistakes()
         for each in exercise.misconceptions
     }
-    lines = dict(_parse_published(published_list))
+    lines = dict(_parse_published_pages(published_list))
     if lost := sorted(name for name, target in lines.items() if not target and name not in there):
         raise PagesError(
             "these pages were published, and their mistakes are gone or have another name. Write behind each where it "
@@ -222,10 +230,10 @@ def list_redirects(published_list: str) -> dict[str, str]:
     return moved
 
 
-def add_new_pages(published_list: str) -> str:
+def add_new_pages_to_list(published_list: str) -> str:
     """The list of published pages with those of all mistakes that are not yet in it; its comments stay on top."""
     lines = published_list.splitlines()
-    known = dict(_parse_published(published_list))
+    known = dict(_parse_published_pages(published_list))
     there = (
         each.page.removeprefix("mistakes/")
         for exercise in iterate_exercises_with_own_mistakes()
@@ -236,7 +244,7 @@ def add_new_pages(published_list: str) -> str:
     return "\n".join([*comments, *sorted({*entries, *(name for name in there if name and name not in known)}), ""])
 
 
-def _parse_published(text: str) -> Iterator[tuple[str, str]]:
+def _parse_published_pages(text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
             name, _, target = line.partition(_RENAMED)

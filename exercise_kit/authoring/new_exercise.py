@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 
 from exercise_kit.authoring.build import SOURCES
-from exercise_kit.authoring.class_lessons import read_sources
+from exercise_kit.authoring.class_lessons import read_lesson_sources
 from exercise_kit.engine.class_exercises import EXERCISES, LESSON_NAME, LESSONS
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
@@ -42,14 +42,14 @@ def new_exercise(class_dir: Path, root: Path, name: str, lesson: str | None, var
         AuthoringError: the class's settings cannot be read.
     """
     if not lesson:
-        taken = (int(each[:2]) for each in read_sources(class_dir, root) if each[:2].isdecimal())
+        taken = (int(each[:2]) for each in read_lesson_sources(class_dir, root) if each[:2].isdecimal())
         number = max(FIRST_OF_CLASS - 1, *taken) + 1
         lesson = f"{number:02d}_{re.sub(r'(?<=[a-z0-9])(?=[A-Z])', '_', name).lower()}"
-    _refuse_bad_names(class_dir, name, lesson, variant_of)
+    _require_valid_names(class_dir, name, lesson, variant_of)
     values = {"name": name, "lesson": lesson, "objects": name, "package": read_package_name(), "number": lesson[:2]}
     values["title"] = lesson[3:].replace("_", " ").capitalize()
     if variant_of:
-        contents = _write_variant(class_dir, root, name, lesson, variant_of)
+        contents = _render_variant_files(class_dir, root, name, lesson, variant_of)
     else:
         contents = {
             Path(EXERCISES, f"{name}.py"): _fill_template("checks", values),
@@ -67,7 +67,7 @@ def new_exercise(class_dir: Path, root: Path, name: str, lesson: str | None, var
     return list(contents)
 
 
-def _refuse_bad_names(class_dir: Path, name: str, lesson: str, variant_of: str | None) -> None:
+def _require_valid_names(class_dir: Path, name: str, lesson: str, variant_of: str | None) -> None:
     known = course()
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
         raise NewExerciseError(f"{name!r} is no name of a Python function; choose one as count_tokens")
@@ -87,7 +87,7 @@ def _fill_template(kind: str, values: dict[str, str]) -> str:
     return Template((_TEMPLATES / f"new_exercise_{kind}.py.txt").read_text("utf-8")).substitute(values)
 
 
-def _write_variant(class_dir: Path, root: Path, name: str, lesson: str, variant_of: str) -> dict[Path, str]:
+def _render_variant_files(class_dir: Path, root: Path, name: str, lesson: str, variant_of: str) -> dict[Path, str]:
     """The files of a variant: its checks begin with the original's, points and all, and its cell is a copy."""
     original = course().exercises[variant_of]
     module = getattr(original.checks[0].function, "__module__", "")

@@ -47,7 +47,7 @@ ALT = "Open this notebook in Colab"
 WIDTH, HEIGHT, DOTS_PER_INCH = 142, 28, 96
 
 
-def draw_badge() -> Figure:
+def draw_colab_badge() -> Figure:
     """The badge: an arrow head and three words on a dark, rounded card."""
     size = (WIDTH / DOTS_PER_INCH, HEIGHT / DOTS_PER_INCH)
     figure = Figure(figsize=size, dpi=DOTS_PER_INCH, facecolor="none")
@@ -61,7 +61,7 @@ def draw_badge() -> Figure:
 
 
 if __name__ == "__main__":
-    draw_badge().savefig(FILE, metadata={"Software": None})
+    draw_colab_badge().savefig(FILE, metadata={"Software": None})
 
 
 # what the package can say itself, once it is there, it says: on versions that are too old, and on Colab's files
@@ -85,13 +85,13 @@ from {package} import borrow, check, reset\
 '''  # fmt: skip
 
 
-def make_badge_source(addresses: Addresses, lesson: str) -> str:
+def make_colab_badge_markdown(addresses: Addresses, lesson: str) -> str:
     """Markdown of a button that opens the student's notebook in Colab; its picture is inside."""
     page = addresses.make_colab_address(f"notebooks/{lesson}.ipynb")
-    return f"[![{ALT}][badge]]({page})\n\n[badge]: {make_data_address(FILE)}"
+    return f"[![{ALT}][badge]]({page})\n\n[badge]: {make_data_url(FILE)}"
 
 
-def make_setup_source(repository: str) -> str:
+def make_setup_cell_source(repository: str) -> str:
     """The setup cell's code."""
     name = read_package_name()
     return SETUP.format(package=name, distribution=name.replace("_", "-"), repository=repository)
@@ -118,8 +118,10 @@ def build_solution_notebook(lesson: Lesson, root: Path, addresses: Addresses) ->
     """
     locked = {"nbgrader": _make_nbgrader_metadata(SETUP_GRADE_ID, locked=True), **FOLDED}
     opening = [
-        _make_node("markdown", _make_cell_id(lesson, "badge"), make_badge_source(addresses, lesson.name), {}),
-        _make_node("code", _make_cell_id(lesson, "setup"), make_setup_source(addresses.repository), locked),
+        _make_cell_node(
+            "markdown", _make_cell_id(lesson, "badge"), make_colab_badge_markdown(addresses, lesson.name), {}
+        ),
+        _make_cell_node("code", _make_cell_id(lesson, "setup"), make_setup_cell_source(addresses.repository), locked),
     ]
     title, *others = (_make_notebook_cell(lesson, cell, root) for cell in lesson.cells)
     notebook: NotebookNode = nbformat.from_dict(
@@ -153,7 +155,7 @@ def build_student_notebook(solution: NotebookNode) -> NotebookNode:
     return notebook
 
 
-def write_notebook_bytes(notebook: NotebookNode) -> bytes:
+def encode_notebook(notebook: NotebookNode) -> bytes:
     """The notebook as a file: the same bytes for the same notebook, valid against nbformat's schema."""
     nbformat.validate(notebook)
     text: str = nbformat.writes(notebook)
@@ -177,10 +179,10 @@ def _make_notebook_cell(lesson: Lesson, cell: Cell, root: Path) -> dict[str, Any
         source = inline_figures(source, root / lesson.path.parent)
     label = cell.name or f"{cell.number:02d}"
     kind = "markdown" if cell.is_markdown else "code"
-    return _make_node(kind, _make_cell_id(lesson, f"{cell.role.value}-{label}"), source, metadata)
+    return _make_cell_node(kind, _make_cell_id(lesson, f"{cell.role.value}-{label}"), source, metadata)
 
 
-def _make_node(kind: str, cell_id: str, source: str, metadata: dict[str, Any]) -> dict[str, Any]:
+def _make_cell_node(kind: str, cell_id: str, source: str, metadata: dict[str, Any]) -> dict[str, Any]:
     run: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
     return {"cell_type": kind, "id": cell_id, "source": source, "metadata": metadata, **run}
 
@@ -247,7 +249,7 @@ def find_figures(source: str, folder: Path) -> Iterator[FigureInText]:
     """
     for match in PICTURE.finditer(source):
         alt, target = " ".join(match["alt"].split()), match["target"]
-        line = _find_line(source, match)
+        line = _find_line_number(source, match)
         if not alt:
             raise FigureError(f"{target} has no alternative text; say in the brackets what it shows", line)
         if not re.fullmatch(r"\.\./figures/[\w-]+\.(svg|png|jpg)", target):
@@ -270,30 +272,30 @@ def inline_figures(source: str, folder: Path) -> str:
     data: dict[str, str] = {}
     for figure in find_figures(source, folder):
         label = figure.file.stem
-        data[label] = f"[{label}]: {make_data_address(figure.file)}"
+        data[label] = f"[{label}]: {make_data_url(figure.file)}"
         parts += [source[done : figure.start], f"![{figure.alt}][{label}]"]
         done = figure.end
     text = "".join([*parts, source[done:]])
     return "\n\n".join([text, *data.values()])
 
 
-def make_data_address(file: Path) -> str:
+def make_data_url(file: Path) -> str:
     """A picture file as a `data:` address."""
     content = base64.b64encode(file.read_bytes()).decode("ascii")
     return f"data:{MEDIA_TYPES[file.suffix]};base64,{content}"
 
 
-def check_links(source: str) -> None:
+def refuse_unreachable_links(source: str) -> None:
     """Raise FigureError where a Markdown cell shows or links what a notebook opened alone does not have."""
     source = CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), source)
     for link in LINK.finditer(source):
         if not link["target"].startswith(("https://", "http://", "#", "mailto:")):
             message = f"a link to the file {link['target']}, which a notebook on Colab lacks; name it in words"
-            raise FigureError(message, _find_line(source, link))
+            raise FigureError(message, _find_line_number(source, link))
     if picture := HTML_PICTURE.search(source):
         message = f"{picture[0]}...> in prose; write ![what it shows](../figures/name.svg)"
-        raise FigureError(message, _find_line(source, picture))
+        raise FigureError(message, _find_line_number(source, picture))
 
 
-def _find_line(source: str, match: re.Match[str]) -> int:
+def _find_line_number(source: str, match: re.Match[str]) -> int:
     return 1 + source.count("\n", 0, match.start())

@@ -37,7 +37,7 @@ def remove_guesses(source: str) -> str:
     'predict("rows", ...)  # a number'
     """
     try:
-        calls = list(_find_calls(ast.parse(source), "predict"))
+        calls = list(_find_calls_of(ast.parse(source), "predict"))
     except SyntaxError:
         return source
     lines = [line.encode() for line in source.split("\n")]  # columns of a syntax tree count bytes
@@ -59,12 +59,12 @@ def find_prediction_problems(lesson: Lesson) -> Iterator[Problem]:
             tree = ast.parse(cell.source)
         except SyntaxError:
             continue  # said elsewhere
-        for call in _find_calls(tree, "predict"):
+        for call in _find_calls_of(tree, "predict"):
             name = _read_prediction_name(call)
-            if problem := _find_problem(call, cell, name in guessed):
+            if problem := _describe_prediction_problem(call, cell, name in guessed):
                 yield lesson.problem(f'{problem}; write predict("name", guess) in a plain cell', cell, call.lineno)
             guessed[name] = cell
-        for call in _find_calls(tree, "reveal"):
+        for call in _find_calls_of(tree, "reveal"):
             if _read_prediction_name(call) not in guessed:
                 yield lesson.problem(
                     f"reveal of {_read_prediction_name(call)!r}, which no cell above predicts", cell, call.lineno
@@ -75,7 +75,7 @@ def find_prediction_problems(lesson: Lesson) -> Iterator[Problem]:
             yield lesson.problem(f'prediction {name!r} is never revealed; add reveal("{name}", result) below', cell)
 
 
-def _find_problem(call: ast.Call, cell: Cell, is_name_taken: bool) -> str | None:
+def _describe_prediction_problem(call: ast.Call, cell: Cell, is_name_taken: bool) -> str | None:
     if is_name_taken:
         return "a second prediction of that name"
     if cell.role is not Role.CODE or len(call.args) != 2 or not _read_prediction_name(call):
@@ -104,7 +104,7 @@ def _is_literal(node: ast.expr) -> bool:
         return False
 
 
-def _find_calls(tree: ast.Module, function: str) -> Iterator[ast.Call]:
+def _find_calls_of(tree: ast.Module, function: str) -> Iterator[ast.Call]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
             yield node

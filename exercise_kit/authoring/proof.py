@@ -117,7 +117,9 @@ def _find_mistake_problems(mistake: Misconception, results: Sequence[CheckResult
         yield f"is caught, but the student reads {' or '.join(map(repr, called)) or 'no name at all'}"
 
 
-def _find_hidden_problems(exercise: Exercise, right_outcomes: Outcomes, mistakes: Sequence[Tried], check_file: str) -> Iterator[str]:
+def _find_hidden_problems(
+    exercise: Exercise, right_outcomes: Outcomes, mistakes: Sequence[Tried], check_file: str
+) -> Iterator[str]:
     broke = False
     for name, outcomes in right_outcomes.items():
         wrong = next((each for each in outcomes if each.result.verdict != Verdict.PASS), None)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from exercise_kit.authoring.addresses import Addresses
 from exercise_kit.authoring.lesson import AuthoringError, Problem
-from exercise_kit.authoring.mistake_pages import add_new_pages
+from exercise_kit.authoring.mistake_pages import add_new_pages_to_list
 from exercise_kit.files import read_content
 
 _BEGINS = re.compile(r"<!-- (?:count|at): ")
@@ -28,7 +28,9 @@ PUBLISHED = Path("docs", "site", "published.txt")
 _MARKED = re.compile(r"(<!-- (table|count|at): ([^\n>]+?) -->)(.*?)(<!-- end(?: of table)? -->)", re.DOTALL)
 
 
-def fill_pages(root: Path, value_makers: Mapping[str, Callable[[], str]], addresses: Addresses) -> dict[Path, bytes]:
+def fill_marks_in_pages(
+    root: Path, value_makers: Mapping[str, Callable[[], str]], addresses: Addresses
+) -> dict[Path, bytes]:
     """The repository's pages that have marks, filled, and the list of pages that were ever published.
 
     Args:
@@ -41,7 +43,7 @@ def fill_pages(root: Path, value_makers: Mapping[str, Callable[[], str]], addres
     """
     value = cache(lambda name: value_makers[name]())
     files, problems = {}, []
-    for path in _list_pages(root):
+    for path in _list_repository_pages(root):
         text = (root / path).read_text(encoding="utf-8")
         marks = [(mark[2], mark[3]) for mark in _MARKED.finditer(text)]
         unknown = [name for kind, name in marks if kind != "at" and name not in value_makers]
@@ -57,18 +59,18 @@ def fill_pages(root: Path, value_makers: Mapping[str, Callable[[], str]], addres
     if problems:
         raise AuthoringError(problems)
     if (published := read_content(root / PUBLISHED)) is not None:
-        files[PUBLISHED] = add_new_pages(published.decode()).encode()
+        files[PUBLISHED] = add_new_pages_to_list(published.decode()).encode()
     return files
 
 
-def differ_in_counts_alone(path: Path, old_content: bytes | None, new_content: bytes) -> bool:
+def differ_only_in_counts(path: Path, old_content: bytes | None, new_content: bytes) -> bool:
     """Say whether two versions of a page differ in what any contribution may change."""
     if old_content is None:
         return False
-    return path == PUBLISHED or _remove_counts(old_content) == _remove_counts(new_content)
+    return path == PUBLISHED or _remove_quoted_counts(old_content) == _remove_quoted_counts(new_content)
 
 
-def _remove_counts(page: bytes) -> str:
+def _remove_quoted_counts(page: bytes) -> str:
     return _MARKED.sub(lambda mark: mark[1] if mark[2] == "count" else mark[0], page.decode(errors="replace"))
 
 
@@ -81,6 +83,6 @@ def _fill_mark(mark: re.Match[str], value: Callable[[str], str], addresses: Addr
     return f"{start}{value(name)}{end}" if kind == "count" else f"{start}\n{value(name)}\n{end}"
 
 
-def _list_pages(root: Path) -> Iterator[Path]:
+def _list_repository_pages(root: Path) -> Iterator[Path]:
     for path in sorted([*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("docs/*.ipynb")]):
         yield path.relative_to(root)

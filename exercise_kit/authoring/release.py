@@ -69,8 +69,8 @@ def release(directory: Path, root: Path, settings: ReleaseSettings | None = None
     """
     directory = directory.resolve()
     before = _read_earlier_digests(directory)
-    content = _collect_content(root, settings or ReleaseSettings())
-    digests = {path.as_posix(): _digest(each) for path, each in content.items()}
+    content = _collect_release_files(root, settings or ReleaseSettings())
+    digests = {path.as_posix(): _compute_sha256(each) for path, each in content.items()}
     content[Path(MARKER)] = json.dumps(digests, indent=1).encode() + b"\n"
     if before is None:
         draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
@@ -81,7 +81,7 @@ def release(directory: Path, root: Path, settings: ReleaseSettings | None = None
         finally:
             shutil.rmtree(draft, ignore_errors=True)
         return Release(directory, tuple(content))
-    return Release(directory, tuple(content), _replace_files(directory, content, before))
+    return Release(directory, tuple(content), _replace_release_files(directory, content, before))
 
 
 def as_zip(made: Release) -> Path:
@@ -141,7 +141,7 @@ def list_package_files(root: Path) -> list[Path]:
     return [path for path in list_tracked_files(root) if len(path.parts) == 1 or path.parts[0] in packages]
 
 
-def _collect_content(root: Path, settings: ReleaseSettings) -> dict[Path, bytes]:
+def _collect_release_files(root: Path, settings: ReleaseSettings) -> dict[Path, bytes]:
     """Every file of a release by its path in it."""
     notebooks = _list_notebooks(root, settings.route)
     with tempfile.TemporaryDirectory() as folder:
@@ -226,7 +226,9 @@ def _read_earlier_digests(directory: Path) -> Mapping[str, str] | None:
         raise ReleaseError(f"{directory / MARKER} cannot be read; name a new folder") from None
 
 
-def _replace_files(directory: Path, content: Mapping[Path, bytes], earlier_digests: Mapping[str, str]) -> tuple[Path, ...]:
+def _replace_release_files(
+    directory: Path, content: Mapping[Path, bytes], earlier_digests: Mapping[str, str]
+) -> tuple[Path, ...]:
     """Give a release its new files; what somebody has changed is put beside."""
     aside = []
     for path, new in content.items():
@@ -235,13 +237,13 @@ def _replace_files(directory: Path, content: Mapping[Path, bytes], earlier_diges
             old = place.read_bytes()
             if old == new:
                 continue
-            if _digest(old) != earlier_digests.get(path.as_posix()):
+            if _compute_sha256(old) != earlier_digests.get(path.as_posix()):
                 aside.append(_move_aside(place))
         write_and_make_folder(place, new)
     for name, digest in earlier_digests.items():
         place = directory / name
         gone = Path(name) not in content and place.resolve().is_relative_to(directory)
-        if gone and place.is_file() and _digest(place.read_bytes()) == digest:
+        if gone and place.is_file() and _compute_sha256(place.read_bytes()) == digest:
             place.unlink()
     return tuple(aside)
 
@@ -263,5 +265,5 @@ def _is_zip_of_release(path: Path) -> bool:
         return False
 
 
-def _digest(content: bytes) -> str:
+def _compute_sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()

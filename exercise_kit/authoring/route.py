@@ -71,7 +71,7 @@ def read_route(root: Path) -> Mapping[str, LessonRoute]:
     routes = {}
     for lesson, entries in found.items():
         core, write, learn = (entries.pop(name, default) for name, default in _OF_LESSON.items())
-        wrong = [name for name, entry in entries.items() if not _is_valid_task(entry)]
+        wrong = [name for name, entry in entries.items() if not _is_valid_task_entry(entry)]
         problems += [Problem(path, f"[{lesson}] {name}: {_FORM}") for name in wrong]
         tasks = {name: Task(**entry) for name, entry in entries.items() if name not in wrong}
         routes[lesson] = LessonRoute(core is True, tasks, str(write), str(learn))
@@ -86,7 +86,7 @@ _FORM = (
 )
 
 
-def _is_valid_task(entry: Any) -> bool:
+def _is_valid_task_entry(entry: Any) -> bool:
     if not isinstance(entry, dict) or not {"minutes", "difficulty", "importance"} <= entry.keys() <= _FIELDS:
         return False
     numbers = [entry[name] for name in ("minutes", "difficulty", "importance")]

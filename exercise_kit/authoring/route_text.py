@@ -19,10 +19,10 @@ _HEADING = re.compile(r"^(?:### (Exercise|Bug hunt|Question): |###? )(.*)$", re.
 _NAME = re.compile(r"`(\w+)`")
 
 
-def add_route(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> Lesson:
+def add_route_to_lesson(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> Lesson:
     """The lesson with its table, and with a line of facts under the heading of each exercise and question."""
     first, *others = lesson.cells
-    table = _make_table(lesson, route, minutes)
+    table = _make_task_table(lesson, route, minutes)
     source = first.source if TABLE in first.source else f"{first.source}\n\n{TABLE}"
     cells = [replace(cell, source=_add_task_facts(cell, lesson, route)) for cell in others]
     return replace(lesson, cells=(replace(first, source=source.replace(TABLE, table)), *cells))
@@ -44,7 +44,7 @@ def make_hours_table(minutes: Mapping[str, Minutes]) -> str:
     return "\n".join([*rows, f"| together | {everything:.1f} hours | {core:.1f} hours |"])
 
 
-def _make_table(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> str:
+def _make_task_table(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> str:
     rows = [
         f"| to do | minutes | points | difficulty, 1 to {MOST} | importance, 1 to {MOST} |",
         "|---|---|---|---|---|",
@@ -52,12 +52,12 @@ def _make_table(lesson: Lesson, route: LessonRoute, minutes: Minutes) -> str:
     for name, task in route.tasks.items():
         if has_task(lesson, name):
             label = _make_task_label(lesson, name) + (" (may be skipped)" if task.skip else "")
-            points = _read_points(lesson, name)
+            points = _format_task_points(lesson, name)
             rows.append(f"| {label} | {task.minutes} | {points} | {task.difficulty} | {task.importance} |")
-    return "\n".join([*rows, "", _write_sentence(route, minutes)])
+    return "\n".join([*rows, "", _write_minutes_summary(route, minutes)])
 
 
-def _write_sentence(route: LessonRoute, minutes: Minutes) -> str:
+def _write_minutes_summary(route: LessonRoute, minutes: Minutes) -> str:
     whole = (
         f"In all about **{minutes.total} minutes**: {minutes.reading} to read words and code, {minutes.tasks} for the "
         "tasks. It is an estimate, without the time that a computer takes for experiments."
@@ -77,7 +77,7 @@ def _make_task_label(lesson: Lesson, name: str) -> str:
     return name if " " in name else f"bug hunt: `{name}`" if name.startswith("fix_") else f"`{name}`"
 
 
-def _read_points(lesson: Lesson, name: str) -> str:
+def _format_task_points(lesson: Lesson, name: str) -> str:
     cells = (
         cell for role in (Role.CHECK, Role.QUESTION) for cell in lesson.list_cells_of_role(role) if cell.name == name
     )
@@ -94,7 +94,7 @@ def _add_task_facts(cell: Cell, lesson: Lesson, route: LessonRoute) -> str:
         name = cell.name or (called[1] if called else "") if kind else f"{words[:1].lower()}{words[1:]}"
         if name not in route.tasks:
             return match[0]
-        return f"{match[0]}\n\n*{_describe_task(route.tasks[name], _read_points(lesson, name))}*"
+        return f"{match[0]}\n\n*{_describe_task(route.tasks[name], _format_task_points(lesson, name))}*"
 
     return _HEADING.sub(add_facts_to_heading, cell.source)
 

@@ -16,11 +16,11 @@ from exercise_kit.batch.job import (
     Task,
     grade_task,
     judge_submission,
-    make_ungraded,
-    open_submission,
+    make_ungraded_result,
+    open_submission_unless_graded,
 )
 from exercise_kit.batch.locations import Place
-from exercise_kit.cluster.executor import Cluster, ClusterError, join_results
+from exercise_kit.cluster.executor import Cluster, ClusterError, merge_remote_and_local_results
 from exercise_kit.files import remove_drafts
 from exercise_kit.judge.result import Result
 from exercise_kit.submission.find import FoundFile, find
@@ -99,7 +99,7 @@ class Grader:
             handed_in: the files.
             on_done: called with each as soon as it is done, in any order and in any thread.
         """
-        futures = [self._threads.submit(self._grade_one, each, on_done) for each in handed_in]
+        futures = [self._threads.submit(self._grade_found_file, each, on_done) for each in handed_in]
         try:
             for future in futures:
                 yield future.result()
@@ -109,36 +109,36 @@ class Grader:
 
     def submit(self, path: Path) -> Future[Result]:
         """Grade one file while the caller goes on."""
-        return self._threads.submit(self._grade_path, path)
+        return self._threads.submit(self._grade_file_at_path, path)
 
-    def _grade_path(self, path: Path) -> Result:
+    def _grade_file_at_path(self, path: Path) -> Result:
         handed_in = next(iter(self._find_files([path])), None)
-        result = self._grade_one(handed_in).result if handed_in else None
-        return result or make_ungraded(handed_in or FoundFile(path), "rejected", "it holds nothing to grade")
+        result = self._grade_found_file(handed_in).result if handed_in else None
+        return result or make_ungraded_result(handed_in or FoundFile(path), "rejected", "it holds nothing to grade")
 
     def _find_files(self, paths: Sequence[Path]) -> list[FoundFile]:
         return find(paths, Lessons(self._place.class_dir).names, self._place.class_dir)
 
-    def _grade_one(self, handed_in: FoundFile, on_done: Callable[[Done], None] | None = None) -> Done:
+    def _grade_found_file(self, handed_in: FoundFile, on_done: Callable[[Done], None] | None = None) -> Done:
         task = self._settings.task(handed_in, self._place)
         try:
             if self._cluster:
                 done = grade_task(
                     task,
-                    partial(self._call_in_process, open_submission),
+                    partial(self._call_in_idle_process, open_submission_unless_graded),
                     partial(self._judge_on_cluster, self._cluster),
                 )
             else:
-                done = self._call_in_process(grade_task, task)
+                done = self._call_in_idle_process(grade_task, task)
         except CancelledError:
             raise
         except Exception as error:
-            done = Done(make_ungraded(handed_in, "error", _explain_failure(error)))
+            done = Done(make_ungraded_result(handed_in, "error", _explain_lost_job(error)))
         if on_done:
             on_done(done)
         return done
 
-    def _call_in_process(self, function: Callable[..., Any], *arguments: object) -> Any:
+    def _call_in_idle_process(self, function: Callable[..., Any], *arguments: object) -> Any:
         """Call a function in a process of this machine that is idle; when it dies, once more in a new one."""
         slot = self._idle.get()
         call = partial(slot.call, self._place.checks, self._place.class_dir, function, *arguments)
@@ -157,11 +157,11 @@ class Grader:
         files = {each.name for each in submission.exercises if each.file}
         code = {each.name for each in submission.exercises} - files
         there = cluster.judge(task, submission.keep_exercises(code)) if code else None
-        here = self._call_in_process(judge_submission, task, submission.keep_exercises(files)) if files else None
-        return join_results(there, here)
+        here = self._call_in_idle_process(judge_submission, task, submission.keep_exercises(files)) if files else None
+        return merge_remote_and_local_results(there, here)
 
 
-def _explain_failure(error: Exception) -> str:
+def _explain_lost_job(error: Exception) -> str:
     """Say what ended a job twice: its process died or did not end, or there could be none; or the cluster."""
     if isinstance(error, TimeoutError):
         return OUT_OF_TIME

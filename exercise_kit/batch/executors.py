@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from exercise_kit.batch.job import MEMORY, read_held_bytes, start_process
+from exercise_kit.batch.job import MEMORY, initialize_job_process, read_private_memory_bytes
 from exercise_kit.batch.result_cache import read_file_stats
 from exercise_kit.engine.class_exercises import find_class_files
 
@@ -44,18 +44,18 @@ class JobProcess:
             Exception: whatever the function raises.
         """
         try:
-            value = _wait_for(self._ensure_running(checks, class_dir).submit(function, *arguments), self._pid)
+            value = _wait_for_result(self._get_or_start_pool(checks, class_dir).submit(function, *arguments), self._pid)
         except (BrokenExecutor, TimeoutError):
-            self._kill()
+            self._kill_process()
             raise
-        if read_held_bytes(self._pid) > MEMORY * 3 // 4:  # another one should take over
-            self._kill()
+        if read_private_memory_bytes(self._pid) > MEMORY * 3 // 4:  # another one should take over
+            self._kill_process()
         return value
 
     def stop(self) -> None:
         """End it at once, whatever it is at; it does nothing any more."""
         self._stopped = True
-        self._kill()
+        self._kill_process()
 
     def close(self) -> None:
         """End it when it has finished its job."""
@@ -63,7 +63,7 @@ class JobProcess:
             self._pool.shutdown()
             self._pool = None
 
-    def _ensure_running(self, folder: Path, class_dir: Path | None) -> ProcessPoolExecutor:
+    def _get_or_start_pool(self, folder: Path, class_dir: Path | None) -> ProcessPoolExecutor:
         """The process; a new one where checks or exercises have changed: a process keeps what it has imported."""
         checks = (folder, read_file_stats(folder), find_class_files(class_dir))
         with self._lock:
@@ -73,13 +73,15 @@ class JobProcess:
                 self.close()
                 self._checks = checks
             if self._pool is None:
-                with _keep_path_safe():
-                    self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=start_process)
+                with _remove_working_folder_from_path():
+                    self._pool = ProcessPoolExecutor(
+                        1, mp_context=get_context("spawn"), initializer=initialize_job_process
+                    )
                     starting = self._pool.submit(os.getpid)
                 self._pid = starting.result()
             return self._pool
 
-    def _kill(self) -> None:
+    def _kill_process(self) -> None:
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
@@ -89,7 +91,7 @@ class JobProcess:
 
 
 @contextmanager
-def _keep_path_safe() -> Iterator[None]:
+def _remove_working_folder_from_path() -> Iterator[None]:
     """Processes that start meanwhile import nothing from the working folder, which may be what a student handed in."""
     with _starting:
         before = os.environ.get(_SAFE_PATH)
@@ -102,7 +104,7 @@ def _keep_path_safe() -> Iterator[None]:
                 os.environ[_SAFE_PATH] = before
 
 
-def _wait_for(future: Future[Any], process: int) -> Any:
+def _wait_for_result(future: Future[Any], process: int) -> Any:
     """Wait for a job in that process; TimeoutError when it has used up its time."""
     work, end = _read_processor_seconds(process) + CPU_LIMIT, time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() <= end and _read_processor_seconds(process) <= work:

@@ -30,15 +30,15 @@ from exercise_kit.batch.result_cache import (
     make_exercise_keys,
     merge_results,
 )
-from exercise_kit.engine.class_exercises import use_class
+from exercise_kit.engine.class_exercises import set_class_in_use
 from exercise_kit.hidden_checks import HiddenChecksError
-from exercise_kit.judge.result import OUT_OF_MEMORY, Result, Status, join_clauses, tell_what_waits
+from exercise_kit.judge.result import OUT_OF_MEMORY, Result, Status, add_wait_causes_to_reason, join_reason_clauses
 from exercise_kit.sandbox.limits import Limits
-from exercise_kit.sandbox.package_view import provide_view
+from exercise_kit.sandbox.package_view import get_or_build_view
 from exercise_kit.sandbox.warm_process import WarmProcess, WarmProcessLost
 from exercise_kit.submission.find import FoundFile
 from exercise_kit.submission.flags import NOT_SANDBOXED
-from exercise_kit.submission.notebook_file import Unreachable, open_notebook, read_bytes
+from exercise_kit.submission.notebook_file import Unreachable, parse_notebook_cells, read_bytes
 from exercise_kit.submission.parse import read as parse
 from exercise_kit.submission.released import Lessons, ReleasedError
 from exercise_kit.submission.submission import NoSubmission, Submission
@@ -52,13 +52,13 @@ MEMORY = 4 << 30  # beyond an empty process: torch and the judge take 0.8 GB, an
 
 def limit_memory() -> None:
     """Let this process take no more than ``MEMORY``; where the kernel does not tell what it holds, nothing changes."""
-    held, (_, hard) = read_held_bytes(os.getpid()), resource.getrlimit(resource.RLIMIT_DATA)
+    held, (_, hard) = read_private_memory_bytes(os.getpid()), resource.getrlimit(resource.RLIMIT_DATA)
     if held:
         most = held + MEMORY
         resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
-def read_held_bytes(process: int) -> int:
+def read_private_memory_bytes(process: int) -> int:
     """Bytes of private writable memory of a process; 0 where that cannot be seen."""
     try:
         return int(Path(f"/proc/{process}/statm").read_text("ascii").split()[5]) * resource.getpagesize()
@@ -131,25 +131,25 @@ class Opened:
     changed: str | None
 
 
-def start_process() -> None:
+def initialize_job_process() -> None:
     """Make this process a job's: it leaves Ctrl-C to the process that started it, and ends when that one does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore", SyntaxWarning)  # of students' code, which is none of an instructor's business
     gc.set_threshold(100_000)  # torch's import makes no garbage, and to look for it takes a tenth of a job's time
     limit_memory()
-    atexit.register(_end_process)
+    atexit.register(_exit_with_workers)
     parent = parent_process()
     if parent is not None:
-        threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
+        threading.Thread(target=_exit_when_parent_ends, args=(parent,), daemon=True).start()
 
 
-def _end_process() -> None:
+def _exit_with_workers() -> None:
     """End the workers and this process, without Python's slow clean-up of torch."""
     _judge_pool.close()
     os._exit(0)
 
 
-def _end_with_parent(parent: BaseProcess) -> None:
+def _exit_when_parent_ends(parent: BaseProcess) -> None:
     parent.join()
     os._exit(1)  # the warm process ends by itself when its line to this one closes
 
@@ -163,38 +163,38 @@ def grade_task(
 
     Args:
         task: the submission, and how it is graded.
-        read_submission: :func:`open_submission`, where it runs in another process than this.
+        read_submission: :func:`open_submission_unless_graded`, where it runs in another process than this.
         judge_answers: what grades the exercises of which no result is kept, where that is not this process's judge.
     """
     if judge_answers is None:
-        use_class(task.place.class_dir)
+        set_class_in_use(task.place.class_dir)
         _judge_pool.warm_up(task)
     try:
-        opened = (read_submission or open_submission)(task)
+        opened = (read_submission or open_submission_unless_graded)(task)
         if isinstance(opened, Done):
             done = opened
         else:
-            done = _keep_result(task, opened, (judge_answers or judge_submission)(task, opened.left))
+            done = _merge_and_save_result(task, opened, (judge_answers or judge_submission)(task, opened.left))
     except MemoryError:
-        done = Done(make_ungraded(task.handed_in, "error", OUT_OF_MEMORY))
+        done = Done(make_ungraded_result(task.handed_in, "error", OUT_OF_MEMORY))
     if done.result is None:
         return done
-    result = tell_what_waits(done.result)
+    result = add_wait_causes_to_reason(done.result)
     flags = result.flags if task.sandboxed else tuple(dict.fromkeys((*result.flags, NOT_SANDBOXED)))
     return replace(done, result=replace(result, flags=flags))
 
 
-def open_submission(task: Task) -> Opened | Done:
+def open_submission_unless_graded(task: Task) -> Opened | Done:
     """A submission of which something is left to judge; what became of it where nothing is."""
-    use_class(task.place.class_dir)
+    set_class_in_use(task.place.class_dir)
     try:
         submission = parse(task.handed_in, Lessons(task.place.class_dir), task.exercise)
     except NoSubmission:
         return Done(None)
     except (ReleasedError, OSError, Unreachable) as error:
-        return Done(make_ungraded(task.handed_in, "error", str(error)))
+        return Done(make_ungraded_result(task.handed_in, "error", str(error)))
     if submission.rejected:
-        return Done(make_ungraded(submission, "rejected", submission.reason, submission.flags))
+        return Done(make_ungraded_result(submission, "rejected", submission.reason, submission.flags))
     if not submission.exercises:
         return Done(None)
     keys = make_exercise_keys(submission, task.place, task.sandboxed, task.limits)
@@ -206,28 +206,28 @@ def open_submission(task: Task) -> Opened | Done:
     left = set(keys) - {each.name for each in (kept.exercises if kept else ())}
     if not left:
         return Done(merge_results(submission, kept, None), from_cache=True, files=submission.files)
-    return Opened(submission, _drop_remarks(submission.keep_exercises(left)), keys, kept, changed)
+    return Opened(submission, _remove_reader_remarks(submission.keep_exercises(left)), keys, kept, changed)
 
 
-def _keep_result(task: Task, opened: Opened, fresh_result: Result) -> Done:
+def _merge_and_save_result(task: Task, opened: Opened, fresh_result: Result) -> Done:
     """Keep what came of a submission whose remaining exercises were judged, and return it."""
     submission, unkept = opened.submission, ""
     if fresh_result.status == "graded":
-        fresh_result = merge_results(_drop_remarks(submission), opened.kept, fresh_result)
+        fresh_result = merge_results(_remove_reader_remarks(submission), opened.kept, fresh_result)
         try:
             Store(task.place.results, task.place.secret).save(submission, opened.keys, fresh_result)
         except OSError as error:
             unkept = f"its result could not be kept: {error.strerror or error}"
-        fresh_result = replace(fresh_result, reason=join_clauses(opened.changed, fresh_result.reason, unkept))
+        fresh_result = replace(fresh_result, reason=join_reason_clauses(opened.changed, fresh_result.reason, unkept))
     return Done(add_remarks_of_reader(submission, fresh_result), files=submission.files, unkept=unkept)
 
 
-def _drop_remarks(submission: Submission) -> Submission:
+def _remove_reader_remarks(submission: Submission) -> Submission:
     """Without what its reader said: that is added to the result, where it is not said twice."""
     return replace(submission, reason=None, flags=(), notes=())
 
 
-def make_ungraded(
+def make_ungraded_result(
     handed_in: FoundFile | Submission, status: Status, reason: str | None, flags: tuple[str, ...] = ()
 ) -> Result:
     """The result of a file that was not judged."""
@@ -247,12 +247,12 @@ class _JudgePool:
 
     def warm_up(self, task: Task) -> None:
         """Start the process of which the workers are made before this one imports torch, so that both do it at once."""
-        if self.judge is None and self._warm is None and _can_be_opened(task.handed_in):
+        if self.judge is None and self._warm is None and _has_readable_cells(task.handed_in):
             # what stands in the way is said when the judge needs it
             with suppress(OSError, WarmProcessLost, ReleasedError):
                 self._warm, self._for = _start_warm_process(task), (task.sandboxed, task.limits)
 
-    def provide_judge(self, task: Task) -> Judge:
+    def get_or_start_judge(self, task: Task) -> Judge:
         """The judge with a task's checks, secret and settings."""
         from exercise_kit.judge.judge import Judge
 
@@ -274,17 +274,17 @@ class _JudgePool:
                     each.close()
 
 
-def _can_be_opened(handed_in: FoundFile) -> bool:
+def _has_readable_cells(handed_in: FoundFile) -> bool:
     """Say whether a file has cells, so that it is likely to be graded; its reader says what is wrong with any other."""
     try:
-        return handed_in.path.suffix.lower() == ".py" or bool(open_notebook(read_bytes(handed_in.path)).cells)
+        return handed_in.path.suffix.lower() == ".py" or bool(parse_notebook_cells(read_bytes(handed_in.path)).cells)
     except Exception:
         return False
 
 
 def _start_warm_process(task: Task) -> WarmProcess:
     """A warm process for every lesson that there is; only what needs no torch is imported for it."""
-    views = [provide_view(lesson) for lesson in Lessons(task.place.class_dir).names if lesson[:2].isdecimal()]
+    views = [get_or_build_view(lesson) for lesson in Lessons(task.place.class_dir).names if lesson[:2].isdecimal()]
     return WarmProcess(task.limits, views, sandboxed=task.sandboxed)
 
 
@@ -300,12 +300,12 @@ def judge_submission(task: Task, submission: Submission, key: bytes | None = Non
         key: from which its draws come, where the secret that it was made of is elsewhere.
     """
     try:
-        result = _judge_pool.provide_judge(task).grade(submission, key)
+        result = _judge_pool.get_or_start_judge(task).grade(submission, key)
     except Exception as error:
         unusable = isinstance(error, HiddenChecksError)
         what = "the hidden checks cannot be used until this is mended" if unusable else "the judge failed"
         words = str(error) if unusable else f"{type(error).__name__}: {error}"
-        result = make_ungraded(submission, "error", f"{what}: {words}", submission.flags)
+        result = make_ungraded_result(submission, "error", f"{what}: {words}", submission.flags)
     if result.status == "error":
         _judge_pool.close()  # the next submission gets a judge of its own
     return result

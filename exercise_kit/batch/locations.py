@@ -16,7 +16,7 @@ from exercise_kit.submission.released import CLONE
 DIGITS = 64
 
 
-def provide_secret(path: Path) -> bytes:
+def read_or_create_secret(path: Path) -> bytes:
     """The secret in a file; it is made when it is not there, readable by its owner alone.
 
     Graders that start at once get the same one.
@@ -110,7 +110,7 @@ def find_place(class_dir: Path | None, clone: Path = CLONE) -> Place:
         )
     secret, results = _find_grader_folders(class_dir)
     try:
-        return Place(class_dir, checks, provide_secret(secret), results)
+        return Place(class_dir, checks, read_or_create_secret(secret), results)
     except OSError as error:
         raise PlaceError(f"the grader's secret cannot be kept in {secret}: {error.strerror or error}") from None
 

@@ -27,7 +27,7 @@ from exercise_kit.engine.class_exercises import find_class_files
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.files import write
-from exercise_kit.judge.result import Result, join_clauses, replace_exercises
+from exercise_kit.judge.result import Result, join_reason_clauses, replace_exercises
 from exercise_kit.sandbox.limits import Limits
 from exercise_kit.submission.flags import explain_flags
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
@@ -59,19 +59,22 @@ def list_key_prefixes(exercises: Collection[str], place: Place) -> dict[str, set
 
 def make_key_prefixes(exercises: Iterable[str], place: Place, sandboxed: bool) -> dict[str, str]:
     """Return what all keys of each exercise begin with while checks, code, secret and sandbox stay as they are."""
-    checks, own = _digest_checks(place.checks, read_file_stats(place.checks)), find_class_files(place.class_dir)
-    shared = (digest_code(), sorted(find_versions().items()), checks[""], place.secret, sandboxed)
-    return {name: _digest(*shared, checks.get(name), own.digest if own.has(name) else "") for name in exercises}
+    checks, own = (
+        _digest_checks_by_exercise(place.checks, read_file_stats(place.checks)),
+        find_class_files(place.class_dir),
+    )
+    shared = (digest_code(), sorted(find_package_versions().items()), checks[""], place.secret, sandboxed)
+    return {name: _digest_repr(*shared, checks.get(name), own.digest if own.has(name) else "") for name in exercises}
 
 
 def _digest_answer(submission: Submission, answer: ExerciseAnswer, limits: Limits) -> str:
     results = course().results if answer.file else None
     file = (answer.file and answer.file.digest, results and results.fingerprint())
     answered = (answer.name, answer.max_score, answer.cell, answer.problem, answer.parts)
-    return _digest(submission.digest, submission.lesson, answered, file, limits)
+    return _digest_repr(submission.digest, submission.lesson, answered, file, limits)
 
 
-def _digest(*parts: object) -> str:
+def _digest_repr(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -82,7 +85,7 @@ def read_file_stats(folder: Path) -> tuple[tuple[str, int, int], ...]:
 
 
 @lru_cache(maxsize=4)
-def _digest_checks(folder: Path, file_stats: object) -> dict[str, str]:
+def _digest_checks_by_exercise(folder: Path, file_stats: object) -> dict[str, str]:
     """A digest of each exercise's check files; under "" one of all files that hold no checks of an exercise."""
     texts: dict[str, list[str]] = {"": []}
     for path in sorted(folder.rglob("*.py")):
@@ -90,7 +93,7 @@ def _digest_checks(folder: Path, file_stats: object) -> dict[str, str]:
         by_name = {path.stem.removeprefix("test_")} & course().exercises.keys()
         for exercise in find_marked_exercises(content) or by_name or {""}:
             texts.setdefault(exercise, []).append(f"{path.relative_to(folder)} {hashlib.sha256(content).hexdigest()}")
-    return {exercise: _digest(sorted(files)) for exercise, files in texts.items()}
+    return {exercise: _digest_repr(sorted(files)) for exercise, files in texts.items()}
 
 
 def digest_checks(folder: Path) -> str:
@@ -105,24 +108,26 @@ def digest_checks(folder: Path) -> str:
 @lru_cache(maxsize=4)
 def _digest_folder(folder: Path, file_stats: object) -> str:
     paths = sorted(folder.rglob("*.py"))
-    return _digest(*((str(path.relative_to(folder)), hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths))
+    return _digest_repr(
+        *((str(path.relative_to(folder)), hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths)
+    )
 
 
 @lru_cache(maxsize=1)
 def digest_code() -> str:
     """A digest of the kit's code and of the course's, wherever they lie."""
     packages = {Path(exercise_kit.__file__).parent, Path(str(files(read_package_name())))}
-    return _digest(sorted((folder.name, _digest_folder(folder, None)) for folder in packages))
+    return _digest_repr(sorted((folder.name, _digest_folder(folder, None)) for folder in packages))
 
 
 @lru_cache(maxsize=2)
-def find_versions(*more_packages: str) -> dict[str, str | None]:
+def find_package_versions(*more_packages: str) -> dict[str, str | None]:
     """The versions of what a result depends on beside code and checks; None: it is not installed."""
     packages = ("torch", "torchvision", "pytest", "IPython", *more_packages)
-    return {"Python": platform.python_version()} | {package: _find_version(package) for package in packages}
+    return {"Python": platform.python_version()} | {package: _find_package_version(package) for package in packages}
 
 
-def _find_version(package: str) -> str | None:
+def _find_package_version(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:
@@ -177,7 +182,7 @@ class Store:
             for each in result.exercises
             if all_keys.get(each.name) == keys.get(each.name, "") and not each.waits  # its cause may be gone
         ]
-        return assign_to_submission(replace(result, exercises=tuple(valid)), submission) if valid else None
+        return copy_result_for_submission(replace(result, exercises=tuple(valid)), submission) if valid else None
 
     def save(self, submission: Submission, keys: Mapping[str, str], result: Result) -> None:
         """Keep a result, and with it those of other exercises of the same content that are there.
@@ -192,8 +197,8 @@ class Store:
         kept, all_keys = ({each.name: each for each in before.result.exercises}, before.keys) if before else ({}, {})
         kept |= {each.name: each for each in result.exercises}
         all_keys |= {each.name: keys[each.name] for each in result.exercises}
-        path = self._find_path(submission.content, submission.lesson)
-        reason = join_clauses(*explain_flags(submission.notes), submission.reason)
+        path = self._find_entry_path(submission.content, submission.lesson)
+        reason = join_reason_clauses(*explain_flags(submission.notes), submission.reason)
         reading = {"flags": list(submission.flags), "reason": reason}
         entry = {
             "format": FORMAT,
@@ -202,7 +207,7 @@ class Store:
             "reading": reading,
         }
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write(path, json.dumps({**entry, "seal": self._seal(path, entry)}).encode(), 0o600)
+        write(path, json.dumps({**entry, "seal": self._compute_signature(path, entry)}).encode(), 0o600)
 
     def read(self, content: str, lesson: str | None) -> Kept | None:
         """Read what is kept of a content; None: nothing that this version can read.
@@ -210,13 +215,13 @@ class Store:
         Raises:
             TamperedResult: somebody else than the grader has written it.
         """
-        path = self._find_path(content, lesson)
+        path = self._find_entry_path(content, lesson)
         try:
             entry = json.loads(path.read_bytes())
             if entry.pop("format") != FORMAT:
                 return None
             seal = str(entry.pop("seal", ""))
-            sealed = self._seal(path, {"format": FORMAT, **entry})
+            sealed = self._compute_signature(path, {"format": FORMAT, **entry})
             result, keys = Result.from_dict(entry["result"]), {name: str(key) for name, key in entry["keys"].items()}
             flags, reason = tuple(entry["reading"]["flags"]), entry["reading"]["reason"]
         except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
@@ -226,12 +231,12 @@ class Store:
             raise TamperedResult("its kept result had been changed by somebody else")
         return Kept(result, keys, flags, reason)
 
-    def _seal(self, path: Path, entry: Mapping[str, Any]) -> str:
+    def _compute_signature(self, path: Path, entry: Mapping[str, Any]) -> str:
         """Make what only the holder of the secret can write below an entry, for the file of this name alone."""
         content = json.dumps([path.name, entry], sort_keys=True).encode()
         return hmac.new(self._secret, b"a kept result\0" + content, hashlib.sha256).hexdigest()
 
-    def _find_path(self, content: str, lesson: str | None) -> Path:
+    def _find_entry_path(self, content: str, lesson: str | None) -> Path:
         return self.folder / f"{hashlib.sha256(f'{content}/{lesson}'.encode()).hexdigest()}.json"
 
 
@@ -251,13 +256,13 @@ def merge_results(submission: Submission, kept_result: Result | None, fresh_resu
 def add_remarks_of_reader(submission: Submission, result: Result) -> Result:
     """The result of that submission, with what its reader said and flagged."""
     return replace(
-        assign_to_submission(result, submission),
-        reason=join_clauses(submission.reason, result.reason),
+        copy_result_for_submission(result, submission),
+        reason=join_reason_clauses(submission.reason, result.reason),
         flags=tuple(dict.fromkeys((*submission.flags, *result.flags))),
         notes=tuple(dict.fromkeys((*submission.notes, *result.notes))),
     )
 
 
-def assign_to_submission(result: Result, submission: Submission) -> Result:
+def copy_result_for_submission(result: Result, submission: Submission) -> Result:
     """The same, as that of whoever handed the submission in."""
     return replace(result, path=submission.path, student=submission.student, assignment=submission.assignment)

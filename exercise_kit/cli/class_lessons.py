@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from exercise_kit.cli.errors import exit_on, needs, stop
-from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.files import explain_closed_folder
+from exercise_kit.cli.errors import exit_on_errors, needs, stop
+from exercise_kit.engine.class_exercises import set_class_in_use
+from exercise_kit.files import explain_unreadable_folder
 from exercise_kit.submission.released import CLONE, find_current_class
 
 _console = Console(highlight=False, soft_wrap=True)
@@ -20,7 +20,7 @@ _console = Console(highlight=False, soft_wrap=True)
 
 def require_clone(root: Path) -> Path:
     """A clone's root, where this account finds lessons; else the command ends in a sentence."""
-    if why := explain_closed_folder(root / "solutions"):
+    if why := explain_unreadable_folder(root / "solutions"):
         raise stop(why)
     if not (root / "solutions").is_dir():
         raise stop(f"there is no folder {root / 'solutions'}; name a clone of the course with --root")
@@ -31,12 +31,12 @@ def find_class_with_lessons() -> Path | None:
     """The class folder that the command runs in, where it has exercises, lessons or settings of its own."""
     found = find_current_class()
     own = found is not None and any((found / name).exists() for name in ("exercises", "lessons", "class.toml"))
-    use_class(found if own else None)
+    set_class_in_use(found if own else None)
     return found if own else None
 
 
 @contextmanager
-def provide_lessons_root(root: Path) -> Iterator[Path]:
+def open_lessons_root(root: Path) -> Iterator[Path]:
     """A clone's root, or a folder like it with the lessons of the class folder that the command runs in."""
     found = find_class_with_lessons()
     if found is None:
@@ -45,7 +45,7 @@ def provide_lessons_root(root: Path) -> Iterator[Path]:
     with needs("grading"):
         from exercise_kit.authoring.class_lessons import build_class_root
         from exercise_kit.authoring.lesson import AuthoringError
-    with exit_on(AuthoringError), build_class_root(found, root) as merged:
+    with exit_on_errors(AuthoringError), build_class_root(found, root) as merged:
         yield merged
 
 
@@ -54,7 +54,7 @@ def build_class(class_dir: Path, root: Path, check: bool) -> None:
     with needs("grading"):
         from exercise_kit.authoring.class_lessons import build_class as build
         from exercise_kit.authoring.lesson import AuthoringError
-    with exit_on(AuthoringError):
+    with exit_on_errors(AuthoringError):
         built = build(class_dir, root, check)
     for path in (*built.written, *built.stale):
         _console.print(f"{'stale  ' if check else 'written'} {path}", markup=False)
@@ -71,7 +71,7 @@ def _print_next_steps(class_dir: Path, changed: list[str]) -> None:
     from exercise_kit.nbgrader.generate import describe_next_steps
     from exercise_kit.nbgrader.gradebook import GradebookError
 
-    with exit_on(GradebookError):
+    with exit_on_errors(GradebookError):
         for words in filter(None, (describe_next_steps(class_dir, lesson) for lesson in changed)):
             _console.print(words, markup=False)
 
@@ -86,7 +86,7 @@ def prove_exercises(class_dir: Path, list_checks: bool = False) -> None:
     with needs("grading"):
         from exercise_kit.authoring.proof import prove_class_exercises
         from exercise_kit.hidden_checks import HiddenChecksError
-    with exit_on(HiddenChecksError):
+    with exit_on_errors(HiddenChecksError):
         proof = prove_class_exercises(class_dir / "hidden")
     if proof.problems:
         raise stop("\n".join(proof.problems))
@@ -114,12 +114,12 @@ def new_exercise(
     """Write the skeleton of an exercise of your own into the class folder that you work in."""
     if (class_dir := find_current_class()) is None:
         raise stop("This is no class folder. Make one with: vit-course new-class DIR; then run this in it.")
-    use_class(class_dir)
+    set_class_in_use(class_dir)
     with needs("grading"):
         from exercise_kit.authoring.lesson import AuthoringError
         from exercise_kit.authoring.new_exercise import NewExerciseError
         from exercise_kit.authoring.new_exercise import new_exercise as write_skeleton
-    with exit_on(AuthoringError, NewExerciseError):
+    with exit_on_errors(AuthoringError, NewExerciseError):
         written = write_skeleton(class_dir, root, name, lesson, variant_of)
     for path in written:
         _console.print(f"written {path}", markup=False)

@@ -16,12 +16,12 @@ from exercise_kit.cli.class_lessons import (
     build_class,
     find_class_with_lessons,
     new_exercise,
+    open_lessons_root,
     prove_exercises,
-    provide_lessons_root,
     require_clone,
 )
 from exercise_kit.cli.doctor import doctor
-from exercise_kit.cli.errors import exit_on, needs, stop
+from exercise_kit.cli.errors import exit_on_errors, needs, stop
 from exercise_kit.cli.export import export
 from exercise_kit.cli.simulate import simulate
 from exercise_kit.engine.course import CourseError, course
@@ -55,7 +55,7 @@ def build(
     with needs("grading"):
         from exercise_kit.authoring.build import build as build_notebooks
         from exercise_kit.authoring.lesson import AuthoringError
-    with exit_on(AuthoringError):
+    with exit_on_errors(AuthoringError):
         built = build_notebooks(root, check=check)
     for path in (*built.written, *built.stale):
         console.print(f"{'stale  ' if check else 'written'} {path}", markup=False)
@@ -84,14 +84,14 @@ def new_class(
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.nbgrader.class_folder import new_class as make
     with (
-        exit_on(ClassFolderError),
-        provide_lessons_root(root) as lessons_root,
+        exit_on_errors(ClassFolderError),
+        open_lessons_root(root) as lessons_root,
         progress_bar(errors, "making the class"),
     ):
         made = make(directory, lessons_root)
     remember_class(made.path)
     console.print(f"Made {made.path} with {len(made.lessons)} lessons: {', '.join(made.lessons)}.", markup=False)
-    with exit_on(AuthoringError), progress_bar(errors, "comparing the lessons with their sources"):
+    with exit_on_errors(AuthoringError), progress_bar(errors, "comparing the lessons with their sources"):
         stale = build_notebooks(root, check=True, pages=False).stale
     if stale:
         console.print("Older than their sources: " + ", ".join(str(path) for path in stale), markup=False)
@@ -116,19 +116,19 @@ def release(
     with needs("grading"):
         from exercise_kit.authoring import release as releasing
         from exercise_kit.authoring.build import build as build_notebooks
-        from exercise_kit.authoring.class_lessons import add_packages, read_settings
+        from exercise_kit.authoring.class_lessons import copy_packages_for_wheel, read_settings
         from exercise_kit.authoring.lesson import AuthoringError
     class_dir = find_class_with_lessons()
-    with exit_on(AuthoringError):
+    with exit_on_errors(AuthoringError):
         if class_dir is None and (stale := build_notebooks(root, check=True, pages=False).stale):
             raise stop(f"{stale[0]} is not what its source says. Run: vit-course build")
         settings = read_settings(class_dir).release if class_dir else ReleaseSettings()
     settings = ReleaseSettings(route or settings.route, settings.borrow if borrow is None else borrow)
-    with exit_on(releasing.ReleaseError), provide_lessons_root(root) as lessons_root:
+    with exit_on_errors(releasing.ReleaseError), open_lessons_root(root) as lessons_root:
         if class_dir:
             prove_exercises(class_dir)
             sheet = [releasing.SHEET] if (root / releasing.SHEET).is_file() else []
-            add_packages(lessons_root, root, [*releasing.list_package_files(root), *sheet])
+            copy_packages_for_wheel(lessons_root, root, [*releasing.list_package_files(root), *sheet])
         made = releasing.release(directory, lessons_root, settings)
         packed = releasing.as_zip(made) if as_zip else None
     console.print(f"Made {made.path} with {len(made.files) - 1} files: no solutions, no hidden check.", markup=False)
@@ -182,7 +182,7 @@ def grade(
         limits=Limits(device=device),
     )
     try:
-        with exit_on(), needs("grading"):
+        with exit_on_errors(), needs("grading"):
             every_one = grade_paths(options, console, errors)
     except GradeUsageError as error:
         raise typer.BadParameter(str(error), param_hint=error.option) from None
@@ -208,7 +208,7 @@ def report(
     with needs("grading"):
         from exercise_kit.report.collect import ReportError
         from exercise_kit.report.page import write_report
-    with exit_on(ReportError), needs("grading"):
+    with exit_on_errors(ReportError), needs("grading"):
         written = write_report(directory, out, lesson, names)
     # a path is never broken over two lines: it is there to be copied
     console = Console(highlight=False, soft_wrap=True)
@@ -238,7 +238,7 @@ def roster(
     folder = class_dir or find_current_class()
     if folder is None or not is_class(folder):
         raise stop(f"{folder or 'This'} is no class folder: it has no {CONFIG}; name yours with --class DIR")
-    with exit_on(RosterError):
+    with exit_on_errors(RosterError):
         read = read_roster(file)
         done = import_roster(read, folder.resolve())
     console = Console(highlight=False, soft_wrap=True)
@@ -246,15 +246,15 @@ def roster(
     console.print(f"In the gradebook from {file.name}: {counts}.", markup=False)
     for sentence in (
         *(f"{file.name}, {problem}." for problem in read.problems),
-        *_summarize_names("in the class, but not in the file", done.unlisted),
-        *_summarize_names("in the file, but without work in submitted/", done.without_work),
+        *_write_count_and_names("in the class, but not in the file", done.unlisted),
+        *_write_count_and_names("in the file, but without work in submitted/", done.without_work),
     ):
         console.print(make_one_line(sentence), markup=False)
     if read.problems:
         raise typer.Exit(1)
 
 
-def _summarize_names(label: str, names: tuple[str, ...]) -> Iterable[str]:
+def _write_count_and_names(label: str, names: tuple[str, ...]) -> Iterable[str]:
     if names:
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         yield f"{len(names)} {label}: {', '.join(names[:_MOST_NAMES])}{more}."
@@ -272,13 +272,13 @@ def similarity(
     with needs("similarity"):
         from exercise_kit.report import similarity as engine
     console = Console(highlight=False, soft_wrap=True)
-    with exit_on(engine.SimilarityError):
+    with exit_on_errors(engine.SimilarityError):
         if export is None:
             target = out or directory / PAGE
-            count = engine.write_page(directory, target, lesson)
+            count = engine.write_similarity_page(directory, target, lesson)
             console.print(f"{count} {'pair' if count == 1 else 'pairs'} alike, for you alone: {target}", markup=False)
             return
-        found = engine.read_texts(directory, lesson)
+        found = engine.read_answer_texts(directory, lesson)
         count = engine.export(found, export)
     console.print(f"{count} students' answers are in {export}. For instance:", markup=False)
     for name in found:
@@ -305,7 +305,7 @@ def progress(
     console = Console(highlight=False)
     folder = _find_log_folder(directory, FILE)
     if delete:
-        with exit_on():
+        with exit_on_errors():
             gone = delete_log(folder / FILE)
         names = ", ".join(str(each) for each in gone)
         console.print(
@@ -317,7 +317,7 @@ def progress(
     from exercise_kit.progress.show import show
     from exercise_kit.progress.summary import read_progress
 
-    with exit_on(LogError):
+    with exit_on_errors(LogError):
         found = read_progress(folder)
     show(found, console)
     if card:
@@ -325,7 +325,7 @@ def progress(
             raise stop(f"{card}: a card is a .png or an .svg")
         picture = io.BytesIO()
         found.card().savefig(picture, format=card.suffix[1:].lower(), dpi=150)
-        with exit_on():
+        with exit_on_errors():
             write(card, picture.getvalue())
         console.print(f"Drawn: {card}", markup=False, soft_wrap=True)
 
@@ -358,7 +358,7 @@ def misconceptions(
     elif json == "-":
         typer.echo(make_misconceptions_json())
     else:
-        with exit_on():
+        with exit_on_errors():
             write(Path(json), f"{make_misconceptions_json()}\n".encode())
 
 

@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from exercise_kit.files import explain_closed_folder
+from exercise_kit.files import explain_unreadable_folder
 from exercise_kit.submission.released import CLONE
 from exercise_kit.versions import find_version_problem
 from exercise_kit.worker.capabilities import SandboxCapabilities, probe_capabilities
@@ -53,30 +53,30 @@ def inspect_machine(hidden: Path) -> tuple[list[Finding], bool]:
     """
     protections = probe_capabilities()
     findings = [
-        _check_python_and_torch(),
-        _check_gpu(),
-        *map(_check_program, ("nbgrader", "alembic", "jupyter-lab")),
+        _inspect_python_and_torch(),
+        _inspect_gpu(),
+        *map(_inspect_program, ("nbgrader", "alembic", "jupyter-lab")),
     ]
     findings += [
-        _check_hidden_checks(hidden),
-        *_check_sandbox(protections),
-        _check_disk(Path(tempfile.gettempdir())),
-        _check_memory(),
+        _inspect_hidden_checks(hidden),
+        *_inspect_sandbox(protections),
+        _inspect_disk(Path(tempfile.gettempdir())),
+        _inspect_memory(),
     ]
     if not protections.is_sufficient:
         return findings, False
-    tried = [check_grading_on(device) for device in ("cpu", *(["cuda"] if _has_cuda() else []))]
+    tried = [try_grading_on_device(device) for device in ("cpu", *(["cuda"] if _has_cuda() else []))]
     return [*findings, *tried], tried[0].verdict != "missing"
 
 
-def _check_python_and_torch() -> Finding:
-    torch_version = _read_version("torch")
+def _inspect_python_and_torch() -> Finding:
+    torch_version = _read_package_version("torch")
     problem = find_version_problem(sys.version_info[:3], torch_version)
     seen = f"Python {'.'.join(map(str, sys.version_info[:3]))}, torch {torch_version or 'not installed'}"
     return Finding("Python and PyTorch", "missing" if problem else "fine", seen, problem or "")
 
 
-def _check_gpu() -> Finding:
+def _inspect_gpu() -> Finding:
     try:
         import torch
     except ImportError:
@@ -97,7 +97,7 @@ def _has_cuda() -> bool:
     return torch.cuda.is_available()
 
 
-def check_grading_on(device: str, root: Path = CLONE) -> Finding:
+def try_grading_on_device(device: str, root: Path = CLONE) -> Finding:
     """Say whether submissions can be graded on a device, found by grading the model answer to the first lesson there.
 
     Args:
@@ -131,7 +131,7 @@ def check_grading_on(device: str, root: Path = CLONE) -> Finding:
     return Finding(subject, "missing", f"{seen}: {result['reason'] or result['status']}", advice)
 
 
-def _check_program(name: str) -> Finding:
+def _inspect_program(name: str) -> Finding:
     """A program that is called by its name, so it has to be on PATH; nbgrader calls alembic."""
     found = shutil.which(name)
     if found:
@@ -143,8 +143,8 @@ def _check_program(name: str) -> Finding:
     return Finding(name, "missing", "not installed", install)
 
 
-def _check_hidden_checks(folder: Path) -> Finding:
-    if explain_closed_folder(folder):
+def _inspect_hidden_checks(folder: Path) -> Finding:
+    if explain_unreadable_folder(folder):
         seen, advice = f"this account may not read {folder}", "Students do without; grade as the account that owns them"
         return Finding("Hidden checks", "missing", seen, advice)
     if folder.is_dir():
@@ -155,7 +155,7 @@ def _check_hidden_checks(folder: Path) -> Finding:
     return Finding("Hidden checks", "missing", f"there is no {folder}", advice)
 
 
-def _check_sandbox(protections: SandboxCapabilities) -> list[Finding]:
+def _inspect_sandbox(protections: SandboxCapabilities) -> list[Finding]:
     there = {
         "landlock": f"version {protections.landlock}" if protections.landlock else "",
         "seccomp": "filters are allowed" if protections.seccomp else "",
@@ -174,7 +174,7 @@ def _check_sandbox(protections: SandboxCapabilities) -> list[Finding]:
     return findings
 
 
-def _check_disk(folder: Path) -> Finding:
+def _inspect_disk(folder: Path) -> Finding:
     free = shutil.disk_usage(folder).free
     seen = f"{free / 2**30:.1f} GB free in {folder}"
     if free >= DISK_WANTED:
@@ -182,7 +182,7 @@ def _check_disk(folder: Path) -> Finding:
     return Finding("Disk for temporary files", "weaker", seen, "Free some, or name another folder in TMPDIR")
 
 
-def _check_memory() -> Finding:
+def _inspect_memory() -> Finding:
     try:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):
@@ -193,7 +193,7 @@ def _check_memory() -> Finding:
     return Finding("Memory", "weaker", seen, "Grade with --jobs 1, and close what else is running")
 
 
-def _read_version(package: str) -> str | None:
+def _read_package_version(package: str) -> str | None:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

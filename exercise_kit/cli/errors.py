@@ -26,7 +26,7 @@ def needs(extra: str) -> Iterator[None]:
 
 
 @contextmanager
-def exit_on(*expected_errors: type[Exception]) -> Iterator[None]:
+def exit_on_errors(*expected_errors: type[Exception]) -> Iterator[None]:
     """Turn errors of ours, and of the disk, into a sentence."""
     try:
         yield

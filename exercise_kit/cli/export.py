@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from exercise_kit.cli.errors import exit_on, needs
+from exercise_kit.cli.errors import exit_on_errors, needs
 from exercise_kit.files import write
 from exercise_kit.quoting import make_one_line
 from exercise_kit.submission.released import CLONE
@@ -108,7 +108,7 @@ def _write_autograder(target: Path, root: Path, visibility: Visibility) -> None:
         from exercise_kit.authoring.release import ReleaseError
         from exercise_kit.exports.autograder import build_autograder
         from exercise_kit.exports.grades import ExportError
-    with exit_on(ExportError, ReleaseError):
+    with exit_on_errors(ExportError, ReleaseError):
         write(target, build_autograder(root, visibility), _PRIVATE)  # it holds the answers and the hidden checks
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"Gradescope's autograder: {target}. It holds the answers and the hidden checks.", markup=False)
@@ -127,7 +127,9 @@ class _Source:
     in_total: bool = False
 
 
-def _write_grades(source: _Source, system: System, roster: Path | None, out: Path | None, visibility: Visibility) -> None:
+def _write_grades(
+    source: _Source, system: System, roster: Path | None, out: Path | None, visibility: Visibility
+) -> None:
     with needs("grading"):
         from exercise_kit.exports import classroom50, gradescope
         from exercise_kit.exports.gradebook import render_csv, render_xlsx
@@ -136,18 +138,18 @@ def _write_grades(source: _Source, system: System, roster: Path | None, out: Pat
         from exercise_kit.nbgrader.roster import RosterError
 
     problems: tuple[str, ...] = ()
-    with exit_on(ExportError, RosterError, GradebookError):
+    with exit_on_errors(ExportError, RosterError, GradebookError):
         found, people, table, remarks = _read_results(source)
         if system in _TABLES:
             with needs("grading"):
                 content = render_csv(table) if system is System.CSV else render_xlsx(table)
-            problems = _describe_missing(found)
+            problems = _describe_incomplete_grades(found)
         elif system is System.GRADESCOPE:
             content = gradescope.write(found, visibility).encode()
         elif system is System.CLASSROOM50:
             content = classroom50.write(found, os.environ).encode()
         else:
-            text, problems = _make_table(found, system, roster, people)
+            text, problems = _render_grades_csv(found, system, roster, people)
             content = text.encode("utf-8", "backslashreplace")
         if out is None:
             typer.echo(content, nl=False)
@@ -166,23 +168,23 @@ def _read_results(source: _Source) -> tuple[list[Result], Mapping[str, Student] 
 
     if not source.path.is_dir():
         return read(source.path), None, [], ()
-    from exercise_kit.exports.gradebook import make_table, read_class
+    from exercise_kit.exports.gradebook import make_grades_table, read_class_grades
 
-    grades = read_class(source.path.resolve(), source.lessons, source.students)
+    grades = read_class_grades(source.path.resolve(), source.lessons, source.students)
     named = any(each.first_name or each.last_name or each.email for each in grades.people.values())
     found = grades.totals if source.in_total else grades.results
-    return found, grades.people if named else None, make_table(grades, source.in_total), tuple(grades.remarks)
+    return found, grades.people if named else None, make_grades_table(grades, source.in_total), tuple(grades.remarks)
 
 
-def _describe_missing(results: list[Result]) -> tuple[str, ...]:
+def _describe_incomplete_grades(results: list[Result]) -> tuple[str, ...]:
     """A sentence for each grade of which a part is missing, so that its line has no score."""
-    from exercise_kit.exports.grades import describe_problem
+    from exercise_kit.exports.grades import describe_missing_grade
 
-    said = ((each.path, describe_problem(each)) for each in results)
+    said = ((each.path, describe_missing_grade(each)) for each in results)
     return tuple(make_one_line(f"{path}: {problem}") for path, problem in said if problem)
 
 
-def _make_table(
+def _render_grades_csv(
     results: list[Result], system: System, roster: Path | None, known_people: Mapping[str, Student] | None
 ) -> tuple[str, tuple[str, ...]]:
     """The CSV file's text, and a sentence for each grade that is not in it; without a roster the gradebook's names."""
@@ -193,18 +195,18 @@ def _make_table(
         listed = canvas.read_gradebook(roster)
         grades = collect_grades(results, listed)
         return canvas.write(grades, listed), grades.problems
-    people, remarks = _read_people(roster) if roster is not None else (known_people, ())
+    people, remarks = _read_students_of_roster(roster) if roster is not None else (known_people, ())
     grades = collect_grades(results, people)
     if system is System.CANVAS:
-        columns = None if people is None else {name: canvas.make_columns(each) for name, each in people.items()}
+        columns = None if people is None else {name: canvas.make_student_columns(each) for name, each in people.items()}
         text = canvas.write(grades, columns)
     else:
-        grades = moodle.drop_unidentified(grades, people)
+        grades = moodle.drop_students_without_email(grades, people)
         text = moodle.write(grades, people)
     return text, (*remarks, *grades.problems)
 
 
-def _read_people(roster: Path) -> tuple[Mapping[str, Student], tuple[str, ...]]:
+def _read_students_of_roster(roster: Path) -> tuple[Mapping[str, Student], tuple[str, ...]]:
     from exercise_kit.nbgrader.roster import read_roster
 
     read = read_roster(roster)

@@ -16,7 +16,7 @@ from rich.console import Console
 from exercise_kit.batch.batch import Grader
 from exercise_kit.batch.job import Done, GradingSettings
 from exercise_kit.batch.locations import GradeError, find_place
-from exercise_kit.engine.class_exercises import use_class
+from exercise_kit.engine.class_exercises import set_class_in_use
 from exercise_kit.files import write_and_make_folder
 from exercise_kit.judge.result import LogKind, Result, make_grade_json
 from exercise_kit.progress_bar import progress_bar
@@ -86,13 +86,13 @@ def grade(options: GradeOptions, out: Console, err: Console, progress: Console |
     ):
         done = list(grader.run(handed_in, lambda _: advance()))
     _print_report(options, done, out, err)
-    return any(each.result for each in done) and all(map(_is_settled, done))
+    return any(each.result for each in done) and all(map(_is_grading_finished, done))
 
 
 def _check_options(options: GradeOptions) -> GradeOptions:
     """The options with the class folder and the device that they stand for; raises as :func:`grade` does."""
-    class_dir = _find_class_dir(options)
-    use_class(class_dir)
+    class_dir = _choose_class_dir(options)
+    set_class_in_use(class_dir)
     lessons = Lessons(class_dir)
     if not lessons.names:
         raise GradeError(
@@ -131,7 +131,7 @@ def _print_report(options: GradeOptions, done: Sequence[Done], out: Console, err
         err.print("There is nothing to grade: no notebook or .py file with an exercise of the course.")
 
 
-def _is_settled(done: Done) -> bool:
+def _is_grading_finished(done: Done) -> bool:
     """Say whether a file needs nothing more of the grader; what went wrong in a student's own code is graded."""
     result = done.result
     if result is None:
@@ -140,7 +140,7 @@ def _is_settled(done: Done) -> bool:
     return result.status == "graded" and not result.waiting and not failed and not done.unkept
 
 
-def _find_class_dir(options: GradeOptions) -> Path | None:
+def _choose_class_dir(options: GradeOptions) -> Path | None:
     """The class folder: the one that was named, else the one that the command runs in; None: there is none."""
     if options.class_dir is None:
         if folder := find_unclaimed_class(options.paths):
@@ -216,7 +216,7 @@ def _make_published_json(results: list[Result]) -> dict[str, Any]:
 
 
 def _write_json(results: list[Result], target: str, out: Console) -> None:
-    text = _escape(json.dumps(_make_published_json(results), indent=1, ensure_ascii=False)) + "\n"
+    text = _escape_for_terminal(json.dumps(_make_published_json(results), indent=1, ensure_ascii=False)) + "\n"
     if target == "-":
         out.file.write(text)
         out.file.flush()  # a full disk is reported here, not when the program ends
@@ -227,6 +227,6 @@ def _write_json(results: list[Result], target: str, out: Console) -> None:
         raise GradeError(f"cannot write {os.fspath(target)}: {error.strerror or error}") from None
 
 
-def _escape(text: str) -> str:
+def _escape_for_terminal(text: str) -> str:
     """JSON in which all that a terminal would act upon, or not show, is escaped: a file's name stays exact in it."""
     return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from exercise_kit.cli.class_lessons import find_class_with_lessons, prove_exercises, provide_lessons_root, require_clone
-from exercise_kit.cli.errors import exit_on, needs, stop
+from exercise_kit.cli.class_lessons import find_class_with_lessons, open_lessons_root, prove_exercises, require_clone
+from exercise_kit.cli.errors import exit_on_errors, needs, stop
 from exercise_kit.progress_bar import progress_bar
 from exercise_kit.submission.released import CLONE, remember_class
 
@@ -47,12 +47,12 @@ def simulate(
 ) -> None:
     """Make a class whose true scores are known, to rehearse grading, feedback and the report on."""
     if check:
-        _check_grades(directory, jobs)
+        _compare_grades_with_truth(directory, jobs)
     else:
-        _make_class(directory, root, students, seed, lesson or ())
+        _simulate_class(directory, root, students, seed, lesson or ())
 
 
-def _make_class(directory: Path, root: Path, students: int, seed: int, lessons: Sequence[str]) -> None:
+def _simulate_class(directory: Path, root: Path, students: int, seed: int, lessons: Sequence[str]) -> None:
     require_clone(root)
     if (class_dir := find_class_with_lessons()) is not None:
         prove_exercises(class_dir)
@@ -61,17 +61,23 @@ def _make_class(directory: Path, root: Path, students: int, seed: int, lessons: 
         from exercise_kit.nbgrader.class_folder import ClassFolderError
         from exercise_kit.simulate.simulate import SimulationError, choose_lessons
         from exercise_kit.simulate.simulate import simulate as simulate_class
-    with exit_on(ClassFolderError, HiddenChecksError, SimulationError), provide_lessons_root(root) as lessons_root:
+    with exit_on_errors(ClassFolderError, HiddenChecksError, SimulationError), open_lessons_root(root) as lessons_root:
         total = max(students, 0) * len(choose_lessons(lessons_root, lessons))
         with progress_bar(_errors, "writing", total) as advance:
             made = simulate_class(directory, lessons_root, students, seed, lessons, advance)
     remember_class(made.path)
-    _print_made(made)
+    _print_simulated_class(made)
 
 
-def _print_made(simulated_class: Simulated) -> None:
-    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(simulated_class.kinds.items(), key=lambda each: -each[1]))
-    _console.print(f"Made {simulated_class.path}: {simulated_class.students} students, lessons {', '.join(simulated_class.lessons)}.", markup=False)
+def _print_simulated_class(simulated_class: Simulated) -> None:
+    kinds = ", ".join(
+        f"{count} {kind}" for kind, count in sorted(simulated_class.kinds.items(), key=lambda each: -each[1])
+    )
+    lessons = ", ".join(simulated_class.lessons)
+    _console.print(
+        f"Made {simulated_class.path}: {simulated_class.students} students, lessons {lessons}.",
+        markup=False,
+    )
     _console.print(f"Answers: {kinds}.", markup=False)
     _console.print("truth.json says what grading has to find. Next:")
     _console.print(f"  cd {shlex.quote(str(simulated_class.path))}", markup=False)
@@ -84,19 +90,24 @@ def _print_made(simulated_class: Simulated) -> None:
         _console.print(f"  {command}", markup=False)
 
 
-def _check_grades(directory: Path, jobs: int) -> None:
+def _compare_grades_with_truth(directory: Path, jobs: int) -> None:
     with needs("grading"):
         from exercise_kit.batch.locations import GradeError
         from exercise_kit.cli.grade import GradeOptions, grade
-        from exercise_kit.simulate.simulate import SimulationError, compare_with_truth, count_named_mistakes, read_truth
-    with exit_on(SimulationError):
+        from exercise_kit.simulate.simulate import (
+            SimulationError,
+            compare_grades_with_truth,
+            count_named_mistakes,
+            read_truth,
+        )
+    with exit_on_errors(SimulationError):
         truth = read_truth(directory)
-    with tempfile.TemporaryDirectory() as folder, exit_on(GradeError), needs("grading"):
+    with tempfile.TemporaryDirectory() as folder, exit_on_errors(GradeError), needs("grading"):
         target = Path(folder) / "grades.json"
         options = GradeOptions([directory], directory, json=str(target), jobs=jobs)
         grade(options, _console, Console(quiet=True), progress=_errors)
         graded = json.loads(target.read_bytes())
-    differences = compare_with_truth(truth, graded)
+    differences = compare_grades_with_truth(truth, graded)
     for text in differences[:_MOST_DIFFERENCES]:
         _console.print(text, markup=False)
     count = len(truth["submissions"])

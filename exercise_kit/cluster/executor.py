@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from exercise_kit.batch.job import Task
 from exercise_kit.batch.locations import GradeError
-from exercise_kit.batch.result_cache import assign_to_submission
+from exercise_kit.batch.result_cache import copy_result_for_submission
 from exercise_kit.cluster.worker import make_request, reply_to_request
-from exercise_kit.judge.result import Result, join_clauses, replace_exercises
+from exercise_kit.judge.result import Result, join_reason_clauses, replace_exercises
 from exercise_kit.quoting import make_one_line
 from exercise_kit.submission.submission import Submission
 
@@ -84,7 +84,7 @@ class Cluster:
         self._ended: str | None = None
         self._had_any = False  # a worker that may judge
         self._closing = threading.Event()
-        self._watch = threading.Thread(target=self._watch_workers, name="cluster", daemon=True)
+        self._watch = threading.Thread(target=self._keep_workers_updated, name="cluster", daemon=True)
         self._watch.start()
 
     def judge(self, task: Task, submission: Submission) -> Result:
@@ -95,9 +95,9 @@ class Cluster:
         """
         request, tried = make_request(task, submission), list[str]()
         while True:
-            worker = self._take_worker(tried)
+            worker = self._reserve_worker(tried)
             reply = self._ask_worker(worker, request)
-            result = self._note_reply(worker, reply)
+            result = self._process_reply(worker, reply)
             if result or "failed" in reply:
                 tried.append(worker.address)
             if "failed" in reply and len(tried) >= MOST_LOSSES:
@@ -107,11 +107,11 @@ class Cluster:
                 )
                 result = Result("", None, None, "error", why)
             if result and (result.status != "error" or len(tried) >= MOST_ERRORS):
-                return assign_to_submission(result, submission)
+                return copy_result_for_submission(result, submission)
 
     def stop(self) -> None:
         """Wait for no worker any more."""
-        self._remember_end("it was stopped")
+        self._record_end_reason("it was stopped")
 
     def close(self) -> None:
         """End the connection; the workers stay."""
@@ -120,18 +120,18 @@ class Cluster:
         with suppress(Exception):  # nobody answers, or it was closed before
             self._client.close(timeout=2)
 
-    def _remember_end(self, reason: str) -> None:
+    def _record_end_reason(self, reason: str) -> None:
         self._ended = self._ended or reason
 
-    def _raise_if_ended(self) -> None:
+    def _raise_if_connection_ended(self) -> None:
         if self._ended:
             raise ClusterError(self._ended)
 
-    def _take_worker(self, tried_addresses: Collection[str]) -> _Worker:
+    def _reserve_worker(self, tried_addresses: Collection[str]) -> _Worker:
         """A worker that has a seat for the caller; one of those that were tried only where there is no other."""
         with self._freed:
             while True:
-                self._raise_if_ended()
+                self._raise_if_connection_ended()
                 judging = self._list_judging_workers()
                 wanted = [each for each in judging if each.address not in tried_addresses] or judging
                 worker = max(wanted, key=lambda each: each.seats - each.busy, default=None)
@@ -147,7 +147,7 @@ class Cluster:
             future = self._submit_request(worker, request)
             future.add_done_callback(lambda _: done.set())
             while not done.wait(LOOK):
-                self._raise_if_ended()
+                self._raise_if_connection_ended()
                 if worker.gone:
                     return {"failed": f"{worker} was lost"}
             return _read_reply(future)
@@ -164,24 +164,24 @@ class Cluster:
             reply_to_request, request, workers=[worker.address], allow_other_workers=False, pure=False, retries=0
         )
 
-    def _note_reply(self, worker: _Worker, reply: Mapping[str, Any]) -> Result | None:
+    def _process_reply(self, worker: _Worker, reply: Mapping[str, Any]) -> Result | None:
         """The result in a reply, if there is one; the worker can get another task, unless it should not."""
         result: Result | None = reply.get("result")
         if "refused" in reply:
-            self._dismiss_worker(worker, reply["refused"])
+            self._exclude_worker(worker, reply["refused"])
         if result and result.status != "error":
             worker.streak = max(worker.streak, 0) + 1
         elif result or "failed" in reply:
             worker.streak = min(worker.streak, 0) - 1
             why = result.reason if result else reply["failed"]
             if worker.streak <= -MOST_FAILURES and any(each.streak > 0 for each in self._list_judging_workers()):
-                self._dismiss_worker(worker, f"it failed {-worker.streak} times, and others do not ({why})")
+                self._exclude_worker(worker, f"it failed {-worker.streak} times, and others do not ({why})")
         with self._freed:
             worker.busy -= 1
             self._freed.notify_all()
         return result
 
-    def _dismiss_worker(self, worker: _Worker, reason: str) -> None:
+    def _exclude_worker(self, worker: _Worker, reason: str) -> None:
         is_news, worker.may_judge = worker.may_judge or worker.question, False
         if is_news:
             self._report(make_one_line(f"{worker} grades nothing: {reason}."))
@@ -189,7 +189,7 @@ class Cluster:
     def _list_judging_workers(self) -> list[_Worker]:
         return [each for each in list(self._workers.values()) if each.may_judge and not each.gone]
 
-    def _watch_workers(self) -> None:
+    def _keep_workers_updated(self) -> None:
         """Keep the list of workers; end all where the scheduler is silent, or nobody may judge."""
         heard = useful = time.monotonic()
         silence = _read_connection_timeout()
@@ -199,14 +199,14 @@ class Cluster:
                 heard = time.monotonic()
             except Exception:  # whatever a connection that is lost, or half lost, raises
                 if self._client.status == "closed" or time.monotonic() - heard > silence:
-                    self._remember_end(f"the scheduler at {self._address} does not answer any more. {GOES_ON}")
+                    self._record_end_reason(f"the scheduler at {self._address} does not answer any more. {GOES_ON}")
                 continue
             here = [each for each in self._workers.values() if not each.gone]
             if any(each.may_judge or each.question for each in here):
                 useful = heard
             elif heard - useful > (BEGINNING if here and not self._had_any else PATIENCE):
                 what = "every worker there refused to grade" if here else "no worker is connected to it"
-                self._remember_end(f"the scheduler at {self._address} is of no use: {what}. {GOES_ON}")
+                self._record_end_reason(f"the scheduler at {self._address} is of no use: {what}. {GOES_ON}")
 
     def _update_workers(self, present: Mapping[str, int]) -> None:
         """Ask workers that are new whether they may judge; note which were lost, and what the others reply."""
@@ -221,9 +221,9 @@ class Cluster:
                     self._report(f"{worker} was lost; what it had in hand goes to others.")
             elif worker.question and worker.question.done():
                 reply = _read_reply(worker.question)
-                self._admit_worker(worker, reply)
+                self._accept_worker_if_suitable(worker, reply)
 
-    def _admit_worker(self, worker: _Worker, reply: Mapping[str, Any]) -> None:
+    def _accept_worker_if_suitable(self, worker: _Worker, reply: Mapping[str, Any]) -> None:
         """Let a worker judge, if its reply speaks for it; where the reply was lost, ask again."""
         if not reply:
             worker.question = self._submit_request(worker, make_request(self._task))
@@ -235,7 +235,7 @@ class Cluster:
                 f"it does not say what it has installed ({failed}); is the same version of the course installed there?"
             )
         if lack:
-            self._dismiss_worker(worker, lack)
+            self._exclude_worker(worker, lack)
         else:
             worker.may_judge = self._had_any = True
         worker.question = None
@@ -294,7 +294,7 @@ def _read_connection_timeout() -> float:
     return seconds
 
 
-def join_results(worker_result: Result | None, local_result: Result | None) -> Result:
+def merge_remote_and_local_results(worker_result: Result | None, local_result: Result | None) -> Result:
     """One result of exercises that were judged on a worker, and of those that were judged on this machine."""
     results = [each for each in (worker_result, local_result) if each]
     failed = [each for each in results if each.status != "graded"]
@@ -303,7 +303,7 @@ def join_results(worker_result: Result | None, local_result: Result | None) -> R
         return first
     whole = replace(
         first,
-        reason=join_clauses(*(each.reason for each in results)),
+        reason=join_reason_clauses(*(each.reason for each in results)),
         seconds=sum(each.seconds for each in results),
         flags=tuple(dict.fromkeys(flag for each in results for flag in each.flags)),
         notes=tuple(note for each in results for note in each.notes),

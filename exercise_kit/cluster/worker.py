@@ -22,7 +22,7 @@ from typing import Any
 from exercise_kit.batch.executors import JobProcess
 from exercise_kit.batch.job import Task, judge_submission
 from exercise_kit.batch.locations import Place
-from exercise_kit.batch.result_cache import digest_checks, digest_code, find_versions
+from exercise_kit.batch.result_cache import digest_checks, digest_code, find_package_versions
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.devices import DeviceError, list_missing_protections, resolve_device
 from exercise_kit.sandbox.limits import Limits
@@ -57,7 +57,7 @@ class Needs:
     def of(cls, task: Task) -> Needs:
         """Collect what a task needs."""
         folder = task.place.checks
-        found = tuple(find_versions("distributed").items())
+        found = tuple(find_package_versions("distributed").items())
         return cls(str(folder), digest_checks(folder), digest_code(), found, task.sandboxed, task.limits)
 
 
@@ -75,49 +75,49 @@ def reply_to_request(request: bytes) -> bytes:
 
     ``refused`` is a clause on what this worker lacks, ``failed`` one on what became of the process that judged.
     """
-    needs = _read_needs(json.loads(request))
+    needs = _parse_needs(json.loads(request))
     folder = _find_checks_folder(needs)
     if folder is None:
         where = " or ".join(dict.fromkeys((needs.folder, str(HERE))))
-        return _pack_reply(
+        return _encode_reply(
             refused=f"it has other hidden checks: those of this run are not in {where} there; "
             "copy the grader's folder to the same place, or share it"
         )
     # dask's nanny makes its workers daemons, which may have no children; ours end by themselves when their parent does
     current_process().daemon = False
     try:
-        reply: bytes = _own.process.call(folder, None, _judge, request, folder)
+        reply: bytes = _own.process.call(folder, None, _judge_request, request, folder)
         return reply
     except Exception as error:  # a killed process, too little memory, a full disk
         stopped = isinstance(error, BrokenExecutor | TimeoutError)
         what = f"its process was stopped ({type(error).__name__})" if stopped else f"{type(error).__name__}: {error}"
-        return _pack_reply(failed=what)
+        return _encode_reply(failed=what)
 
 
-def _judge(request: bytes, checks: Path) -> bytes:
+def _judge_request(request: bytes, checks: Path) -> bytes:
     """The reply of a worker's own process, which keeps its judge, and with it the sandbox, from task to task."""
     content = json.loads(request)
-    needs = _read_needs(content)
+    needs = _parse_needs(content)
     if lack := _find_unmet_need(needs):
-        return _pack_reply(refused=lack)
+        return _encode_reply(refused=lack)
     if "submission" not in content:
-        return _pack_reply()
+        return _encode_reply()
     task = Task(FoundFile(Path()), Place(None, checks, b"", Path()), sandboxed=needs.sandboxed, limits=needs.limits)
-    key, submission = bytes.fromhex(content["key"]), _read_submission(content["submission"])
-    return _pack_reply(result=judge_submission(task, submission, key).to_store())
+    key, submission = bytes.fromhex(content["key"]), _parse_submission(content["submission"])
+    return _encode_reply(result=judge_submission(task, submission, key).to_store())
 
 
-def _pack_reply(**reply: object) -> bytes:
+def _encode_reply(**reply: object) -> bytes:
     return json.dumps({"host": socket.gethostname(), **reply}).encode()
 
 
-def _read_needs(content: Mapping[str, Any]) -> Needs:
+def _parse_needs(content: Mapping[str, Any]) -> Needs:
     needs = content["needs"]
     versions_needed = tuple((name, number) for name, number in needs["versions"])
     return Needs(**{**needs, "versions": versions_needed, "limits": Limits(**needs["limits"])})
 
 
-def _read_submission(entry: Mapping[str, Any]) -> Submission:
+def _parse_submission(entry: Mapping[str, Any]) -> Submission:
     cells = tuple(CellSource(**each) for each in entry["cells"])
     exercises = tuple(
         ExerciseAnswer(
@@ -146,7 +146,7 @@ def _find_checks_folder(needs: Needs) -> Path | None:
 @lru_cache(maxsize=4)
 def _find_unmet_need(needs: Needs) -> str | None:
     """Say as a clause what differs here from what is needed, or is not there."""
-    here = find_versions("distributed")
+    here = find_package_versions("distributed")
     other = [(name, here.get(name), number) for name, number in needs.versions if here.get(name) != number]
     if other:
         differs = ", ".join(f"{name} {mine or 'missing'} where the grader has {theirs}" for name, mine, theirs in other)

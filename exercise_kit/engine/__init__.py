@@ -38,8 +38,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'exercise_kit.engine' has no attribute {name!r}")
     notebook = import_module("exercise_kit.engine.notebook_or_script")
     notebook.install_ipython_hooks()
-    notebook.say_how_work_is_kept()
+    notebook.print_how_work_is_kept()
     here = import_module("exercise_kit.submission.released").find_current_class
-    import_module("exercise_kit.engine.class_exercises").use_class_by_default(here)  # an author tries a lesson out
+    import_module("exercise_kit.engine.class_exercises").set_default_class(here)  # an author tries a lesson out
     # with the catalog and torch, for those who check something
     return getattr(import_module(f"exercise_kit.{_MODULE_OF[name]}"), name)

@@ -16,12 +16,12 @@ from exercise_kit.engine.exercise import Exercise
 from exercise_kit.quoting import quote_first_line
 
 
-def find_exercise(name: object) -> Exercise | None:
+def find_exercise_ignoring_case(name: object) -> Exercise | None:
     """The exercise called ``name``, in whatever case."""
-    return _index_by_lower_case().get(name.strip().lower()) if isinstance(name, str) else None
+    return _map_lower_case_names_to_exercises().get(name.strip().lower()) if isinstance(name, str) else None
 
 
-def _index_by_lower_case() -> dict[str, Exercise]:
+def _map_lower_case_names_to_exercises() -> dict[str, Exercise]:
     return {name.lower(): exercise for name, exercise in course().exercises.items()}
 
 
@@ -29,17 +29,20 @@ def describe_unknown_exercise(name: object, objects: tuple[object, ...] = (), fu
     """Say that ``name`` is no exercise, to who ``function_name`` a function with it."""
     if not isinstance(name, str):
         meant = next(
-            filter(None, map(find_exercise, (*objects, getattr(name, "__name__", None)))), _get_first_exercise()
+            filter(None, map(find_exercise_ignoring_case, (*objects, getattr(name, "__name__", None)))),
+            _get_first_exercise(),
         )
         first = f"The name of the exercise comes first, in quotes: {_write_example_call(function_name, meant)}."
         return f"{first} This is {describe_kind(name)}."
     if not name.strip():
         wanted = "its name, and what you wrote for it" if function_name == "check" else "its name"
         return f"Which exercise? Give {wanted}: {_write_example_call(function_name, _get_first_exercise())}."
-    known = _index_by_lower_case()
+    known = _map_lower_case_names_to_exercises()
     near = difflib.get_close_matches(name.strip().lower(), known, n=1, cutoff=0.5)
     all_of_them = ", ".join(each.name for each in known.values())
-    hint = f"Did you mean {_write_example_call(function_name, known[near[0]])}?" if near else f"There are: {all_of_them}."
+    hint = (
+        f"Did you mean {_write_example_call(function_name, known[near[0]])}?" if near else f"There are: {all_of_them}."
+    )
     return f"There is no exercise called {quote_first_line(name, 60)}. {hint}"
 
 
@@ -131,11 +134,11 @@ def _accepts_argument_count(signature: inspect.Signature, count: int) -> bool:
 def _list_required_parameters(exercise: Exercise, index: int) -> list[str] | None:
     """Names of the parameters without a default, as the wrong implementations have them too."""
     for wrong in exercise.misconceptions:
-        parameters = _list_parameters(wrong.objects[index])
+        parameters = _list_signature_parameters(wrong.objects[index])
         if parameters and all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters):
             return [each.name for each in parameters if each.default is each.empty]
     return None
 
 
-def _list_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+def _list_signature_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     return list(inspect.signature(function).parameters.values())

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from exercise_kit.conventions import STUBS
-from exercise_kit.engine.arguments import describe_unknown_exercise, find_exercise
+from exercise_kit.engine.arguments import describe_unknown_exercise, find_exercise_ignoring_case
 from exercise_kit.engine.compare import join_names
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.lent import hide_source, load_right_parts
@@ -29,7 +29,7 @@ def borrow(name: str) -> Any:
     Returns:
         the part, or a tuple of them where an exercise asks for several; None where there is none to borrow.
     """
-    known = find_exercise(name)
+    known = find_exercise_ignoring_case(name)
     if known is None:
         print(describe_unknown_exercise(name, function_name="borrow"))
         return None
@@ -56,10 +56,12 @@ def reset(name: str) -> None:
     Args:
         name: of the exercise, as "one_hot".
     """
-    known = find_exercise(name)
+    known = find_exercise_ignoring_case(name)
     text = _read_stubs().get(known.name) if known else None
     if known is None or text is None:
-        print(f"{known.name} has no cell to fill in." if known else describe_unknown_exercise(name, function_name="reset"))
+        print(
+            f"{known.name} has no cell to fill in." if known else describe_unknown_exercise(name, function_name="reset")
+        )
         return
     shell = find_ipython_shell()
     if shell is None or not hasattr(shell, "kernel"):

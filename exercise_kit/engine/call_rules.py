@@ -98,7 +98,7 @@ MODULES = tuple(f"torch.nn.modules.{file}." for file in _FILES.split())
 
 
 @cache
-def is_operation(operator: str) -> bool:
+def is_tensor_operation(operator: str) -> bool:
     """Say whether an operator, by its name in ``torch.ops.aten``, is an operation on tensors.
 
     The gradient of one is an operation too, but those of a norm and of attention compute the thing itself.
@@ -184,7 +184,7 @@ class Rule:
             return False
         if name.startswith(_OPERATORS):
             operator = name.removeprefix(_OPERATORS)
-            return is_operation(operator) or operator.startswith(self.operators)
+            return is_tensor_operation(operator) or operator.startswith(self.operators)
         if name in FUNCTIONS or (name.startswith(_HELPERS) and name not in (_MULTIHEAD, *_TRACED)):
             return True
         return name.startswith("torch.") and not name.startswith(_HOLDS_ANSWERS)

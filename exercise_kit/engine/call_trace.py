@@ -55,7 +55,7 @@ class Watch:
         """Inside, what functions of a student's call is noted whoever runs them, and nothing else is."""
         before, outer = sys.getprofile(), self._turns
         self._turns = [(None, False)]
-        sys.setprofile(self._profile)
+        sys.setprofile(self._record_profiler_event)
         try:
             yield
         finally:
@@ -63,9 +63,9 @@ class Watch:
             self._turns = outer
 
     def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """``function``, watched while it runs, in a session of its own where none is open."""
+        """``function``, call_watched while it runs, in a session of its own where none is open."""
 
-        def watched(*inputs: Any, **options: Any) -> Any:
+        def call_watched(*inputs: Any, **options: Any) -> Any:
             with contextlib.nullcontext() if self._turns else self.session():
                 depth = len(self._turns)
                 self._turns.append((None, True))
@@ -74,7 +74,7 @@ class Watch:
                 finally:
                     del self._turns[depth:]
 
-        return watched
+        return call_watched
 
     def names(self) -> list[str]:
         """The names that were noted since the last call, in their order."""
@@ -82,7 +82,7 @@ class Watch:
         self._names.clear()
         return noted
 
-    def _profile(self, frame: FrameType, event: str, arg: Any) -> None:
+    def _record_profiler_event(self, frame: FrameType, event: str, arg: Any) -> None:
         turns = self._turns
         noting = turns[-1][1] if turns else False
         if event == "call":
@@ -126,7 +126,9 @@ def _find_owner_and_name(code: CodeType, folders: tuple[str, ...]) -> tuple[str,
         return _SKIPPED, ""  # compiled from a text: it belongs to whoever called it
     folder = next((each for each in folders if file.startswith(each)), None)
     module = (
-        f"{folder.split(os.sep)[-2]}.{_to_dotted_name(file[len(folder) :])}" if folder else _find_installed_name(file)
+        f"{folder.split(os.sep)[-2]}.{_convert_path_to_dotted_name(file[len(folder) :])}"
+        if folder
+        else _find_installed_name(file)
     )
     if module is None:
         return (_SKIPPED, "") if file.startswith(_STANDARD) else (_STUDENTS, f"{OWN}{code.co_qualname}")
@@ -142,9 +144,9 @@ def _find_installed_name(file: str) -> str | None:
     parts = file.split(os.sep)
     for folder in _PACKAGES:
         if folder in parts:
-            return _to_dotted_name(os.sep.join(parts[len(parts) - parts[::-1].index(folder) :]))
+            return _convert_path_to_dotted_name(os.sep.join(parts[len(parts) - parts[::-1].index(folder) :]))
     return None
 
 
-def _to_dotted_name(file: str) -> str:
+def _convert_path_to_dotted_name(file: str) -> str:
     return file.removesuffix(".py").removesuffix(f"{os.sep}__init__").replace(os.sep, ".")

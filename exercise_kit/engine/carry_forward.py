@@ -22,7 +22,7 @@ def find_called_parts(exercise: Exercise, objects: Sequence[object]) -> dict[str
         exercise: what the objects were written for.
         objects: functions and classes; what calls by other ways than a global name is not seen.
     """
-    functions = [function for each in objects for function in _iterate_functions(each)]
+    functions = [function for each in objects for function in _iterate_student_functions(each)]
     names = {name for function in functions for name in _iterate_global_names(function.__code__)}
     found: dict[str, dict[str, Any]] = {}
     for part in course().reference_modules:
@@ -42,7 +42,9 @@ def replace_by_reference(parts: Mapping[str, Mapping[str, Any]], objects: Sequen
     module_of = course().reference_modules
     right = {name: getattr(import_module(module_of[part]), name) for part, held in parts.items() for name in held}
     namespaces = {
-        id(function.__globals__): function.__globals__ for each in objects for function in _iterate_functions(each)
+        id(function.__globals__): function.__globals__
+        for each in objects
+        for function in _iterate_student_functions(each)
     }
     kept = [(each, {name: each[name] for name in right if name in each}) for each in namespaces.values()]
     try:
@@ -74,7 +76,7 @@ def describe_parts_carried_forward(
     return f"{name} {calls}. With right ones in their places {more}; what fails below is the mistake of {name}."
 
 
-def _iterate_functions(value: object) -> Iterator[Callable[..., Any]]:
+def _iterate_student_functions(value: object) -> Iterator[Callable[..., Any]]:
     """The student's functions in an object: itself, or the methods of a class; none of the course's own."""
     ours = f"{read_package_name()}."
     held = vars(value).values() if inspect.isclass(value) else (value,)

@@ -33,17 +33,17 @@ def group_by_cause(results: Sequence[CheckResult]) -> tuple[list[CauseGroup], li
     """Group what fails or could not be decided by cause and in order; and give what passes."""
     by_name = {each.name: each for each in results}
 
-    def find_leading_result(result: CheckResult) -> CheckResult:
+    def find_result_to_fold_under(result: CheckResult) -> CheckResult:
         """The line under which a result folds; itself where it says something of its own."""
         for other in (result.waits_for, result.same_as):
             if other in by_name and other != result.name and by_name[other].verdict != Verdict.PASS:
-                return find_leading_result(by_name[other])
+                return find_result_to_fold_under(by_name[other])
         return result
 
     folded: dict[str, list[CheckResult]] = {}
     for each in results:
         if each.verdict != Verdict.PASS:
-            folded.setdefault(find_leading_result(each).name, []).append(each)
+            folded.setdefault(find_result_to_fold_under(each).name, []).append(each)
     groups = [_make_group(by_name[name], members) for name, members in folded.items()]
     return sorted(groups, key=lambda group: _rank_by_verdict(group.first)), [
         each for each in results if each.verdict == "pass"

@@ -59,10 +59,10 @@ def _is_repeatable_with_mistake(mistake: Misconception, names: tuple[str, ...], 
 
 def _is_repeatable(check: Check, make_student: Callable[[], Student]) -> bool:
     """Say whether a check finds the same with two seeds."""
-    return is_same_record(*(_record_check(check, make_student(), seed) for seed in _SEEDS))
+    return is_same_record(*(_run_check_with_seed(check, make_student(), seed) for seed in _SEEDS))
 
 
-def _record_check(check: Check, student: Student, seed: int) -> list[object]:
+def _run_check_with_seed(check: Check, student: Student, seed: int) -> list[object]:
     with use_fresh_settings():
         torch.default_generator.manual_seed(seed)
         try:

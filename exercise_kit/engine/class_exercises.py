@@ -70,7 +70,7 @@ class _InUse:
     files: ClassFiles | None = None
 
 
-def use_class(folder: Path | None) -> None:
+def set_class_in_use(folder: Path | None) -> None:
     """From now on this process serves that class, as its files are now.
 
     Args:
@@ -79,10 +79,10 @@ def use_class(folder: Path | None) -> None:
     _InUse.files = find_class_files(folder)
 
 
-def use_class_by_default(find_folder: Callable[[], Path | None]) -> None:
+def set_default_class(find_folder: Callable[[], Path | None]) -> None:
     """Serve the class that ``folder()`` gives, unless something has been chosen before."""
     if _InUse.files is None:
-        use_class(find_folder())
+        set_class_in_use(find_folder())
 
 
 def get_class_files_in_use() -> ClassFiles:
@@ -90,7 +90,9 @@ def get_class_files_in_use() -> ClassFiles:
     return _InUse.files or ClassFiles()
 
 
-def load_class_exercises(package: str, class_files: ClassFiles, course_exercises: Mapping[str, object]) -> ClassExercises | None:
+def load_class_exercises(
+    package: str, class_files: ClassFiles, course_exercises: Mapping[str, object]
+) -> ClassExercises | None:
     """The exercises of a class, or of a student's release, beside those of the course; None: there are none.
 
     Args:

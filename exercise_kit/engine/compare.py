@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.quoting import convert_to_text, quote_first_line
+from exercise_kit.quoting import convert_to_text_safely, quote_first_line
 from exercise_kit.reasons import Reason
 
 
@@ -39,7 +39,7 @@ def describe_kind(value: object) -> str:
     name = "Tensor" if is_tensor(value) else type(value).__name__
     if value is None:
         return "None"
-    if type(value) in (bool, int, float) and convert_to_text(value):
+    if type(value) in (bool, int, float) and convert_to_text_safely(value):
         return f"the {name} {quote_first_line(value, 60)}"
     if type(value) is str:
         return f"the text {quote_first_line(repr(value), 60)}"
@@ -59,7 +59,7 @@ def describe_kind(value: object) -> str:
 _LIVE = re.compile(r"[`$\\<]")  # what a page may make something else of
 
 
-def describe_briefly(value: object) -> str:
+def describe_argument(value: object) -> str:
     """An argument of a call: a tensor by its shape, anything else as Python writes it, if that is short."""
     if is_tensor(value):
         return f"a tensor of shape {format_shape(value)}"
@@ -87,8 +87,8 @@ def find_nan_or_zeros(actual: Tensor, expected: Tensor, axes: Sequence[str] = ()
         kind = "NaN (not a number)" if actual.isnan().any() else "infinite"
         look = "Print the tensors on the way: which is the first that holds it?"
         odd = ~actual.isfinite()
-        first = "" if odd.all() or not axes else f"; the first is at {_describe_place(odd, axes)}"
-        return f"{_describe_share(odd, 'is', 'are')} {kind}{first}", "finite numbers", look
+        first = "" if odd.all() or not axes else f"; the first is at {_describe_first_place(odd, axes)}"
+        return f"{_describe_affected_share(odd, 'is', 'are')} {kind}{first}", "finite numbers", look
     if actual.numel() > 1 and not actual.any():
         look = "Which line writes into the result? Print something there: does it run at all?"
         return "every value is 0, as in a tensor that was never filled", "numbers computed from the input", look
@@ -99,9 +99,13 @@ def find_constant_factor_or_offset(actual: Tensor, expected: Tensor) -> tuple[st
     """(seen, expected, look) where one number tells all values: a constant, a factor, an offset."""
     actual, expected = actual.double(), expected.double()
     scale = float(expected.abs().max()) if expected.numel() > 2 and expected.isfinite().all() else 0.0
-    if scale == 0 or _is_constant(expected) or torch.equal(*(each.flatten().sort().values for each in (actual, expected))):
+    if (
+        scale == 0
+        or _are_all_values_equal(expected)
+        or torch.equal(*(each.flatten().sort().values for each in (actual, expected)))
+    ):
         return None  # the right numbers in other places have no factor and no offset
-    if _is_constant(actual):
+    if _are_all_values_equal(actual):
         value = _format_number(float(actual.flatten()[0]), 4)
         return f"every value is {value}", "values that differ from each other", "Where does the input enter the result?"
     rounding = _ROUNDING * 1e-2 * scale
@@ -124,7 +128,7 @@ def _find_missing_negatives(actual: Tensor, expected: Tensor, rounding: float) -
     look = "Which step gives no negative number, and who asked for it?"
     return (
         "no value is negative: 0 stands wherever it should be",
-        f"{_describe_share(below, 'below 0', 'below 0')}",
+        f"{_describe_affected_share(below, 'below 0', 'below 0')}",
         look,
     )
 
@@ -143,19 +147,23 @@ def _find_row_offsets(actual: Tensor, expected: Tensor, rounding: float) -> tupl
 
 def find_rows_not_summing_to_one(actual: Tensor, expected: Tensor, axes: Sequence[str]) -> tuple[str, str, str] | None:
     """(seen, expected, look) for rows that should sum to 1, as those of a softmax do, and do not."""
-    if expected.ndim < 2 or expected.shape[-1] < 2 or not expected.is_floating_point() or not actual.is_floating_point():
+    if (
+        expected.ndim < 2
+        or expected.shape[-1] < 2
+        or not expected.is_floating_point()
+        or not actual.is_floating_point()
+    ):
         return None
     actual, expected = actual.double(), expected.double()
     off = (actual.sum(-1) - 1).abs() > _OFF_ONE
     if bool((expected < 0).any()) or bool(((expected.sum(-1) - 1).abs() > _OFF_ONE).any()) or not off.any():
         return None
     names = axes if len(axes) == expected.ndim else ()
-    place = (
-        f"{_describe_place(off, names[:-1])}, sums to {_format_number(float(actual.sum(-1)[_find_first_index(off)]), 4)}"
-    )
+    total = _format_number(float(actual.sum(-1)[_find_first_index(off)]), 4)
+    place = f"{_describe_first_place(off, names[:-1])}, sums to {total}"
     along = (f"along the axis of the {name}" for axis, name in enumerate(names) if _sums_to_one(actual, axis))
     elsewhere = f"; they do {named}" if (named := next(along, "")) else ""
-    share = _describe_share(off, "does not sum", "do not sum").replace("value", "row")
+    share = _describe_affected_share(off, "does not sum", "do not sum").replace("value", "row")
     seen = f"{'none of its rows sums' if off.all() else share} to 1{elsewhere}"
     look = "Along which axis should these numbers share out a sum of 1?"
     return f"{seen}; the first, at {place}", "1 for every row", look
@@ -173,7 +181,7 @@ def find_first_difference(
     relative, absolute = tolerance
     differs = ~torch.isclose(found, right, rtol=relative, atol=absolute)
     index = _find_first_index(differs)
-    here, there = _format_two_numbers(
+    here, there = _format_number_pair(
         float(found[index]), float(right[index]), torch.bool in (actual.dtype, expected.dtype)
     )
     if found.numel() == 1:
@@ -181,9 +189,10 @@ def find_first_difference(
     names = axes if len(axes) == len(index) else ()
     first, second = (each.flatten().sort().values for each in (found, right))
     moved = len(first) > 2 and torch.allclose(first, second, rtol=relative, atol=absolute)
-    seen = "the right values stand in other places" if moved else _describe_share(differs, "differs", "differ")
+    seen = "the right values stand in other places" if moved else _describe_affected_share(differs, "differs", "differ")
+    where = _describe_first_place(differs, axes)
     return (
-        f"{seen}{_describe_shared_index(differs, names)}; the first is at {_describe_place(differs, axes)}: {here}",
+        f"{seen}{_describe_shared_index(differs, names)}; the first is at {where}: {here}",
         f"{there} there",
     )
 
@@ -192,7 +201,7 @@ def _find_first_index(mask: Tensor) -> tuple[int, ...]:
     return tuple(int(i) for i in mask.nonzero()[0])
 
 
-def _describe_place(mask: Tensor, axes: Sequence[str]) -> str:
+def _describe_first_place(mask: Tensor, axes: Sequence[str]) -> str:
     """The first place of a mask, by the names of its axes where they are known."""
     index = _find_first_index(mask)
     if len(axes) != len(index):
@@ -200,11 +209,11 @@ def _describe_place(mask: Tensor, axes: Sequence[str]) -> str:
     return ", ".join(f"{axis} {i}" for axis, i in zip(axes, index, strict=True))
 
 
-def _is_constant(tensor: Tensor) -> bool:
+def _are_all_values_equal(tensor: Tensor) -> bool:
     return bool((tensor == tensor.flatten()[0]).all())
 
 
-def _format_two_numbers(first: float, second: float, boolean: bool) -> tuple[str, str]:
+def _format_number_pair(first: float, second: float, boolean: bool) -> tuple[str, str]:
     """Two numbers with as few digits as tell them apart, four at least."""
     if boolean and {first, second} <= {0.0, 1.0}:
         return str(bool(first)), str(bool(second))
@@ -229,7 +238,7 @@ def _describe_shared_index(differs: Tensor, names: Sequence[str]) -> str:
     return ""
 
 
-def _describe_share(mask: Tensor, singular: str, plural: str) -> str:
+def _describe_affected_share(mask: Tensor, singular: str, plural: str) -> str:
     count, total = int(mask.sum()), mask.numel()
     if count == total:
         return f"all of its values {plural}" if total > 1 else f"its value {singular}"
@@ -290,11 +299,11 @@ def expect_equal(
             Reason.DEVICE,
         )
     if not are_close(tensor, expected):
-        seen, wanted, look = _find_difference(tensor.detach(), expected.detach(), axes, describe, look)
+        seen, wanted, look = _explain_difference(tensor.detach(), expected.detach(), axes, describe, look)
         raise Failure(f"{name} has the shape {format_shape(tensor)}, as expected, but {seen}", wanted, look)
 
 
-def _find_difference(
+def _explain_difference(
     actual: Tensor, expected: Tensor, axes: Sequence[str], describe: Describe | None, look: str
 ) -> tuple[str, str, str]:
     """(seen, expected, look), by the first that has something to say."""
@@ -326,7 +335,7 @@ def expect_tensor(actual: object, expected_shape: Sequence[int], name: str) -> T
     if tuple(actual.shape) != tuple(expected_shape):
         raise Failure(
             f"{name} has the shape {_format_wanted_shape(actual.shape)}",
-            f"{_format_wanted_shape(expected_shape)}{_suggest_reshape(actual.shape, expected_shape)}",
+            f"{_format_wanted_shape(expected_shape)}{_describe_shape_mismatch(actual.shape, expected_shape)}",
             "Write the shape of every intermediate tensor beside its line.",
             Reason.SHAPE,
         )
@@ -370,7 +379,7 @@ def get_tolerance(actual: Tensor, expected: Tensor) -> tuple[float, float]:
     return TOLERANCE.get(coarser, (1e-4, 1e-5))
 
 
-def _suggest_reshape(sizes: Sequence[int], expected_sizes: Sequence[int]) -> str:
+def _describe_shape_mismatch(sizes: Sequence[int], expected_sizes: Sequence[int]) -> str:
     if len(sizes) != len(expected_sizes) and expected_sizes:
         return f", with {len(expected_sizes)} ax{'i' if len(expected_sizes) == 1 else 'e'}s"
     return ": the same sizes in another order" if sorted(sizes) == sorted(expected_sizes) else ""

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from exercise_kit.engine.class_exercises import ClassExercises, ClassFiles, get_class_files_in_use, load_class_exercises
-from exercise_kit.engine.course_named import DEFAULT, VARIABLE, read_course_name, read_package_name
+from exercise_kit.engine.course_named import DEFAULT, VARIABLE, read_course_location, read_package_name
 from exercise_kit.engine.verdict import Undecided
 
 if TYPE_CHECKING:
@@ -120,17 +120,17 @@ class Deferred(Mapping[str, Item]):
         self._load = load
 
     @cached_property
-    def _loaded(self) -> Mapping[str, Item]:
+    def _loaded_items(self) -> Mapping[str, Item]:
         return self._load()
 
     def __getitem__(self, name: str) -> Item:
-        return self._loaded[name]
+        return self._loaded_items[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._loaded)
+        return iter(self._loaded_items)
 
     def __len__(self) -> int:
-        return len(self._loaded)
+        return len(self._loaded_items)
 
 
 class NamedArgument(str):
@@ -208,11 +208,11 @@ def course() -> Course:
     Raises:
         CourseError: what the operator has named cannot be imported, or is no course.
     """
-    return _make_course(read_course_name(), get_class_files_in_use())
+    return _make_course_with_class(read_course_location(), get_class_files_in_use())
 
 
 @lru_cache(maxsize=1)
-def _make_course(location: str, class_files: ClassFiles) -> Course:
+def _make_course_with_class(location: str, class_files: ClassFiles) -> Course:
     known = _import_course(location)
     own = load_class_exercises(read_package_name(), class_files, known.exercises)
     if own is None:

@@ -8,11 +8,11 @@ import os
 VARIABLE, DEFAULT = "VIT_COURSE_COURSE", "vit_course.course:COURSE"
 
 
-def read_course_name() -> str:
+def read_course_location() -> str:
     """Read where the course of this process stands."""
     return os.environ.get(VARIABLE, DEFAULT)
 
 
 def read_package_name() -> str:
     """The package that holds the course and that its students import, by its name."""
-    return read_course_name().partition(":")[0].partition(".")[0]
+    return read_course_location().partition(":")[0].partition(".")[0]

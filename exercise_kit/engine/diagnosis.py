@@ -70,11 +70,11 @@ class Compared:
         """Say whether a misconception fails a check, with what the student gave."""
         return self.fails(mistake, name) and self.agrees(mistake, name)
 
-    def may_be_same_step(self, mistake: Misconception, name: str) -> bool:
+    def may_raise_at_same_step(self, mistake: Misconception, name: str) -> bool:
         """Say whether each exception that both raise in a check may come from the same step."""
-        return all(map(_may_be_same_step, self._seen[mistake, name][1], self._records[name]))
+        return all(map(_may_come_from_same_step, self._seen[mistake, name][1], self._records[name]))
 
-    def count_against(self, mistake: Misconception, failed: Iterable[str]) -> int:
+    def count_differing_checks(self, mistake: Misconception, failed: Iterable[str]) -> int:
         """In how many checks that both fail a misconception was observed to give something else."""
         observed = [name for name in failed if (mistake, name) in self._seen]
         return sum(self.fails(mistake, name) and not self.agrees(mistake, name) for name in observed)
@@ -113,7 +113,7 @@ def find_causes(
     if len(matching) > 1:
         votes = [sum(seen.agrees(wrong, each) for each in records) for wrong in matching]
         matching = [wrong for wrong, vote in zip(matching, votes, strict=True) if vote == max(votes)]
-    return _drop_too_many_causes(tuple(wrong.cause for wrong in matching))
+    return _drop_causes_if_too_many(tuple(wrong.cause for wrong in matching))
 
 
 def _is_bare_bool(entry: object) -> bool:
@@ -121,14 +121,14 @@ def _is_bare_bool(entry: object) -> bool:
     return isinstance(entry, tuple) and entry[:1] == ("returned",) and isinstance(entry[-1], bool)
 
 
-def _may_be_same_step(first_entry: object, second_entry: object) -> bool:
+def _may_come_from_same_step(first_entry: object, second_entry: object) -> bool:
     """Say whether two entries of records hold exceptions that may come from the same step, or none."""
     if isinstance(first_entry, tuple) and isinstance(second_entry, tuple):
         return all(map(may_share_operation, first_entry, second_entry))
     return True
 
 
-def _drop_too_many_causes(causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
+def _drop_causes_if_too_many(causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
     """The causes, or none where they are so many that whoever reads them knows no more than before."""
     return causes if len(causes) <= MOST_NAMES else ()
 
@@ -143,9 +143,9 @@ def _explains_failure(mistake: Misconception, record: Record, failed: Set[str], 
     """
     only_raised = all(isinstance(entry, tuple) and entry[:1] == ("raised",) for entry in record)
     most_against = 0 if only_raised or all(map(_is_bare_bool, record)) else (len(failed) - 1) // 2
-    if seen.count_against(mistake, failed) > most_against or not seen.explains(mistake, name):
+    if seen.count_differing_checks(mistake, failed) > most_against or not seen.explains(mistake, name):
         return False
-    if only_raised and not seen.may_be_same_step(mistake, name):
+    if only_raised and not seen.may_raise_at_same_step(mistake, name):
         return False
     agreeing = against = 0
     for each in failed:
@@ -169,10 +169,10 @@ def _is_supported(
     if any(name not in failed and seen.fails(mistake, name) for name in records if name in decisive):
         return False
     explained = sum(seen.explains(mistake, each) for each in failed if each in records)
-    return not _fails_more(mistake, [each for each in records if each not in failed], explained, seen)
+    return not _fails_more_checks_than(mistake, [each for each in records if each not in failed], explained, seen)
 
 
-def _fails_more(mistake: Misconception, names: Sequence[str], count: int, seen: Compared) -> bool:
+def _fails_more_checks_than(mistake: Misconception, names: Sequence[str], count: int, seen: Compared) -> bool:
     """Say whether a misconception fails more than ``count`` of these checks."""
     fails = (name for name in names if seen.fails(mistake, name)) if len(names) > count else iter(())
     return next(islice(fails, count, None), None) is not None
@@ -206,7 +206,7 @@ def find_causes_in_pairs(
         exercise: whose pairs are to choose from.
         records: what the student gave in every check that ran, by the check's name.
         failed: the names of the checks that the student failed.
-        known_causes: the single misconceptions that explain each of them; a check that is missing here was not evaluated.
+        known_causes: the single misconceptions that explain each; a check that is missing was not evaluated.
         observe: for a misconception and a check's name, whether it fails that check, and what it gives there.
         decisive: as :func:`find_causes` has it.
         holds: whether a misconception's sentence is true of the student.
@@ -219,7 +219,9 @@ def find_causes_in_pairs(
     if not pairs:
         return dict(known_causes)
     seen = Compared(records, observe)
-    unexplained = [name for name in failed if name in known_causes and not known_causes[name] and _has_values(records[name])]
+    unexplained = [
+        name for name in failed if name in known_causes and not known_causes[name] and _has_values(records[name])
+    ]
     alone = Counter(cause for causes in known_causes.values() for cause in causes)
     passed = [name for name in records if name not in failed]
     ordered = [*unexplained, *(name for name in failed if name not in unexplained)]
@@ -258,7 +260,7 @@ def _list_explained_failures(
         explained += [name] * fails
         if (fails and not seen.agrees(pair, name)) or len(explained) + len(failed) - place - 1 < least:
             return []
-    return [] if _fails_more(pair, passed, len(explained) - 1, seen) else explained
+    return [] if _fails_more_checks_than(pair, passed, len(explained) - 1, seen) else explained
 
 
 def _order_pairs_by_likelihood(

@@ -18,10 +18,10 @@ from typing import Any
 
 import torch
 
-from exercise_kit.engine.compare import describe_briefly, format_shape
+from exercise_kit.engine.compare import describe_argument, format_shape
 from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.verdict import Failure, NotWritten
-from exercise_kit.quoting import convert_to_text, quote_first_line
+from exercise_kit.quoting import convert_to_text_safely, quote_first_line
 from exercise_kit.reasons import Reason
 
 OURS = tuple(str(Path(str(files(name)))) + os.sep for name in ("exercise_kit", read_package_name()))
@@ -135,7 +135,10 @@ class Raised:
 
 def describe_exception(error: BaseException) -> Raised:
     """Describe what can be reported of an exception that was raised here."""
-    kinds, words = tuple(each.__name__ for each in type(error).__mro__ if each is not object), convert_to_text(error)
+    kinds, words = (
+        tuple(each.__name__ for each in type(error).__mro__ if each is not object),
+        convert_to_text_safely(error),
+    )
     if scripted := _SCRIPTED.search(words):  # TorchScript raises an error of its own that tells of the student's
         kinds, words = (scripted[1], *kinds), scripted[2]
     functions = tuple(frame.name for frame in traceback.extract_tb(error.__traceback__))
@@ -154,8 +157,8 @@ def make_failure(name: str, error: Raised, inputs: tuple[Any, ...], options: Map
         if not error.words or "NotImplementedError" in error.line:
             return NotWritten(f"{name} is not written yet: its line `raise NotImplementedError` is still there")
     text = f": {quote_first_line(error.words)}" if error.words not in ("", "None") else ""
-    named = [f"{option}={describe_briefly(value)}" for option, value in options.items()]
-    given = ", ".join([*(describe_briefly(value) for value in inputs), *named])
+    named = [f"{option}={describe_argument(value)}" for option, value in options.items()]
+    given = ", ".join([*(describe_argument(value) for value in inputs), *named])
     look = _suggest_where_to_look(error) or ("Which shapes, names or types meet on that line?" if place else "")
     seen = f"{name} raised {error.kind}{text}{place}{meet}"
     expected = f"no error{' when called with ' * bool(given)}{given}"
@@ -235,18 +238,18 @@ def make_fingerprint(error: Raised) -> Fingerprint:
     kind = error.kind
     if kind not in ("RuntimeError", "NotImplementedError", "TypeError", "IndexError", "AttributeError"):
         return Fingerprint(kind, error.line)
-    words = _CLASS.sub(_replace_own_name, next(iter(error.words.splitlines()), ""))[:_LONGEST]
+    words = _CLASS.sub(_replace_student_name, next(iter(error.words.splitlines()), ""))[:_LONGEST]
     if kind == "RuntimeError":
-        return Fingerprint(f"{kind}: {_SHAPE.sub(_replace_sizes, words)}", error.line)
+        return Fingerprint(f"{kind}: {_SHAPE.sub(_replace_sizes_by_count, words)}", error.line)
     own = r"attribute ['`].*" if kind == "AttributeError" else _CALLED
     return Fingerprint(f"{kind}: {re.sub(own, '', words)}", error.line)
 
 
-def _replace_own_name(name: re.Match[str]) -> str:
+def _replace_student_name(name: re.Match[str]) -> str:
     return name[0] if name[0] in _EVERYBODYS else "own"
 
 
-def _replace_sizes(shape: re.Match[str]) -> str:
+def _replace_sizes_by_count(shape: re.Match[str]) -> str:
     return f"[{math.prod(int(size) for size in re.findall('-?[0-9]+', shape[0]))}]"
 
 

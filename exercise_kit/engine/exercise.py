@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from exercise_kit.engine.course_named import read_package_name
-from exercise_kit.engine.examples import EXAMPLES, expect_example
+from exercise_kit.engine.examples import EXAMPLES, expect_docstring_example
 from exercise_kit.engine.in_training import NOT_MEASURED, InTraining, TrainingEffect, find_training_effect
 from exercise_kit.engine.probes import Probe, use_fresh_settings
 from exercise_kit.engine.program import Program
@@ -178,7 +178,7 @@ class FileAnswer:
 
 def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     """The docstring's example gives the result that it shows."""
-    expect_example(student)
+    expect_docstring_example(student)
 
 
 def is_example_check(check: str) -> bool:
@@ -243,9 +243,9 @@ class Exercise:
             if stronger := alone.pop(each.name, None):
                 each = replace(stronger, needs=each.needs, guard=each.guard, graded_only=False)
             found.append(each)
-        return tuple(self._make_graded(each) for each in (*found, *alone.values()))
+        return tuple(self._make_graded_check(each) for each in (*found, *alone.values()))
 
-    def _make_graded(self, check: Check) -> Check:
+    def _make_graded_check(self, check: Check) -> Check:
         points = check.points.get(self.name, check.points.get(self.variant_of, 0.0))
         needs = tuple(f"test_{each}" for each in check.needs)
         first = check.first
@@ -360,13 +360,15 @@ class Exercise:
 
         def register_mistake(wrong: Implementation) -> Implementation:
             name, explanation = _split_name_into_words(wrong.__name__), " ".join((wrong.__doc__ or "").split())
-            cause, seen = self.make_cause(name, explanation, question, section, in_training, wrong.__module__)
+            cause, seen = self.make_cause_and_effect(
+                name, explanation, question, section, in_training, wrong.__module__
+            )
             self.misconceptions.append(Misconception(cause, (*before, wrong, *after), seen, len(before), holds))
             return wrong
 
         return register_mistake
 
-    def make_cause(
+    def make_cause_and_effect(
         self, name: str, explanation: str, question: str, section: str, training: InTraining | None, module: str = ""
     ) -> tuple[Cause, TrainingEffect]:
         """The words of a known mistake, and what is seen of it in training.

@@ -170,10 +170,10 @@ def expect_device_of_input(
         student.forget(len(student.record) - recorded)  # random first weights give everybody other numbers
     fields = {"inputs": inputs, "options": options, "arguments": arguments}
     notes = student.run_fixture("device", **{name: each for name, each in fields.items() if each is not None})
-    expect_one_device(student, notes)
+    expect_no_device_mismatch(student, notes)
 
 
-def expect_one_device(student: Student, notes: Mapping[str, Any]) -> None:
+def expect_no_device_mismatch(student: Student, notes: Mapping[str, Any]) -> None:
     """Fail unless all went well on the other device, by the notes of a training fixture that stand last on record.
 
     Raises:
@@ -199,7 +199,11 @@ def expect_one_device(student: Student, notes: Mapping[str, Any]) -> None:
 
 
 def expect_input_gradients(
-    student: Student, inputs: tuple[Any, ...], names: Sequence[str], reference: Callable[..., Any], axes: Sequence[str] = ()
+    student: Student,
+    inputs: tuple[Any, ...],
+    names: Sequence[str],
+    reference: Callable[..., Any],
+    axes: Sequence[str] = (),
 ) -> None:
     """Fail unless the gradients that reach the first inputs are those of a right implementation.
 
@@ -227,7 +231,7 @@ def expect_value_error(
         described: the inputs, for messages.
         side: "height" or "width", where the first number is one: the message may not give it to the other.
     """
-    error = student.error_of(*inputs)
+    error = student.catch_error(*inputs)
     wanted = f"a ValueError that names {' and '.join(str(number) for number in numbers)}"
     look = "The exercise's text says which error to raise; test for it before you compute."
     if error is None:
@@ -256,7 +260,7 @@ def expect_value_error(
         if others:
             look = f"That message says {others}, and not {lacks}. Where does each of its numbers come from?"
         raise Failure(f"{student.name} raised ValueError with {text} on {described}", wanted, look, Reason.RAISED)
-    if side and _names_other_side(error.words, side, numbers[0]):
+    if side and _names_wrong_side(error.words, side, numbers[0]):
         seen = f"{student.name} raised ValueError with {quote_first_line(error.words)} on {described}"
         raise Failure(seen, f"{side} {numbers[0]}", "Which of the two sides does not fit?", Reason.RAISED)
 
@@ -282,7 +286,7 @@ def ignore_wrong_numbers(claim: CheckFunction) -> CheckFunction:
 _NOT_MEANT = "That error is about another line. Does your own test come before it?"
 
 
-def _names_other_side(message: str, side: str, number: int) -> bool:
+def _names_wrong_side(message: str, side: str, number: int) -> bool:
     """Say whether a message says "width 30" where the height is 30, and says nothing of the height."""
     other = {"height": "width", "width": "height"}[side]
     return side not in message.lower() and re.search(rf"\b{other}\W{{0,3}}{number}\b", message.lower()) is not None
@@ -291,7 +295,7 @@ def _names_other_side(message: str, side: str, number: int) -> bool:
 RANDOM = "it gives other numbers when it runs again on the same input", "one and the same result in every run"
 
 
-def make_describe(
+def make_wrong_part_describer(
     module: StudentModule,
     reference: StudentModule | Mapping[str, Tensor],
     names: Sequence[str],
@@ -318,7 +322,7 @@ def make_describe(
         found = module.parts((*names, ""), *inputs, **options)
         if not found:
             return None
-        if has_other_numbers(found.get(":out"), actual):
+        if has_changed_numbers(found.get(":out"), actual):
             return RANDOM
         wanted = reference if isinstance(reference, Mapping) else reference.parts(names, *inputs, **options)
         last = ""
@@ -334,22 +338,26 @@ def make_describe(
     return describe
 
 
-def has_other_numbers(second_result: object, first_result: Tensor) -> bool:
+def has_changed_numbers(second_result: object, first_result: Tensor) -> bool:
     """Say whether a second run has given other numbers than the one ``first_result``, of the same shape."""
-    return isinstance(second_result, Tensor) and second_result.shape == first_result.shape and not are_close(second_result, first_result)
+    return (
+        isinstance(second_result, Tensor)
+        and second_result.shape == first_result.shape
+        and not are_close(second_result, first_result)
+    )
 
 
 def _describe_first_wrong_part(
     last: str, key: str, actual: Tensor, correct: Tensor, axes: Sequence[str]
 ) -> tuple[str, str]:
-    before = f"{_describe_part(last)} is still right and " if last else ""
+    before = f"{_describe_part_key(last)} is still right and " if last else ""
     seen, expected = _describe_difference(actual, correct, axes)
-    return f"{before}{_describe_part(key)} is wrong{'' if last else ' already'}: {seen}", expected
+    return f"{before}{_describe_part_key(key)} is wrong{'' if last else ' already'}: {seen}", expected
 
 
 def _describe_wrong_result(last: str, actual: Tensor, expected: Tensor, axes: Sequence[str]) -> tuple[str, str]:
     seen, wanted = _describe_difference(actual, expected, axes)
-    return f"{_describe_part(last)} is still right, and goes wrong behind that: {seen}", wanted
+    return f"{_describe_part_key(last)} is still right, and goes wrong behind that: {seen}", wanted
 
 
 def _describe_difference(actual: Tensor, expected: Tensor, axes: Sequence[str]) -> tuple[str, str]:
@@ -357,6 +365,6 @@ def _describe_difference(actual: Tensor, expected: Tensor, axes: Sequence[str]) 
     return find_first_difference(actual.cpu(), expected.cpu(), get_tolerance(actual, expected), names)
 
 
-def _describe_part(key: str) -> str:
+def _describe_part_key(key: str) -> str:
     name, _, way = key.rpartition(":")
     return f"what enters `{name}`" if way == "in" else f"what `{name}` gives"

@@ -37,7 +37,7 @@ def put_first_causes_in_front(results: Sequence[CheckResult], slip: Slip | None 
         slip: of Python, for which all failures wait that it :meth:`~exercise_kit.engine.slip_searches.Slip.explains`.
     """
     if slip:
-        return _fold_behind_slip(slip, results)
+        return _make_results_wait_for_slip(slip, results)
     leading: dict[object, CheckResult] = {}
     for result in results:
         key = _make_first_cause_key(result)
@@ -53,10 +53,10 @@ def put_first_causes_in_front(results: Sequence[CheckResult], slip: Slip | None 
     ]
     waits_for = {each.name: each.waits_for for each in waiting}
     waiting = [replace(each, waits_for=waits_for.get(each.waits_for) or each.waits_for) for each in waiting]
-    return (*leading.values(), *_fold_under_changed_input(waiting))
+    return (*leading.values(), *_fold_failures_under_changed_input(waiting))
 
 
-def _fold_under_changed_input(results: Sequence[CheckResult]) -> list[CheckResult]:
+def _fold_failures_under_changed_input(results: Sequence[CheckResult]) -> list[CheckResult]:
     """The results, where failures without a name fold under a changed input: the numbers may follow from that."""
     changed = next((each for each in results if each.reason == Reason.CHANGED), None)
     if changed is None:
@@ -67,7 +67,7 @@ def _fold_under_changed_input(results: Sequence[CheckResult]) -> list[CheckResul
     ]
 
 
-def _fold_behind_slip(slip: Slip, results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
+def _make_results_wait_for_slip(slip: Slip, results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
     told = CheckResult("first_cause_1", slip.claim, Verdict.FAIL, slip.seen, look=slip.look, reason=Reason.SLIP)
     lead = replace(told, worth=0.0, leads=True)
     waits = {each.name for each in results if each.verdict == Verdict.FAIL and slip.explains(each)}
@@ -109,12 +109,12 @@ def _is_first_cause(result: CheckResult, results: Sequence[CheckResult]) -> bool
     stumbled = sum(each.name in names or each.waits_for in names for each in results)
     if result.reason in (Reason.TIME, Reason.DTYPE):
         return True
-    if len(names) == 1 and result.reason != Reason.RAISED and any(_passes_as_claim(each) for each in results):
+    if len(names) == 1 and result.reason != Reason.RAISED and any(_is_passed_claim(each) for each in results):
         return False  # elsewhere it is as it should be
     return stumbled >= _FEWEST and (result.reason != Reason.RAISED or 2 * stumbled >= len(results))
 
 
-def _passes_as_claim(result: CheckResult) -> bool:
+def _is_passed_claim(result: CheckResult) -> bool:
     return result.verdict == Verdict.PASS and not result.guard
 
 

@@ -54,7 +54,7 @@ class Trained:
     guessing: float
 
 
-def read_what_was_trained() -> Trained | None:
+def read_training_setup() -> Trained | None:
     """Read what the course has trained; None where nobody has measured."""
     found = _read_training_measurements()
     return Trained(**found["trained"], guessing=1 / found["right"]["classes"]) if "right" in found else None
@@ -77,7 +77,7 @@ class TrainingEffect:
     @property
     def sentence(self) -> str:
         """A sentence for the one who made the mistake; empty where training shows nothing, or nobody has measured."""
-        trained = read_what_was_trained()
+        trained = read_training_setup()
         if trained is None or self.accuracy is None or self.right is None or self.kind not in _SHOWN:
             return ""
         reached = f"{trained.model} reached {self.accuracy:.1%} on {trained.data}; without the bug, {self.right:.1%}"
@@ -106,7 +106,9 @@ def find_training_effect(key: str, measurements: dict[str, Any] | None = None) -
         return find_training_effect(found["same_as"], measurements)
     if "accuracy" not in found:
         return NOT_MEASURED
-    return TrainingEffect(_classify_effect(found, measurements["right"]), found["accuracy"], measurements["right"]["accuracy"])
+    return TrainingEffect(
+        _classify_effect(found, measurements["right"]), found["accuracy"], measurements["right"]["accuracy"]
+    )
 
 
 def _classify_effect(with_mistake: dict[str, float], without_mistake: dict[str, float]) -> InTraining:

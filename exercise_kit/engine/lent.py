@@ -23,7 +23,11 @@ _lent: WeakSet[Any] = WeakSet()
 
 def hide_source(implementation: Any) -> Any:
     """A right function, or class, as one that shows nothing of its source; :func:`is_lent_part` knows it."""
-    lent = _hide_source_of_class(implementation) if inspect.isclass(implementation) else _hide_source_of_function(implementation)
+    lent = (
+        _hide_source_of_class(implementation)
+        if inspect.isclass(implementation)
+        else _hide_source_of_function(implementation)
+    )
     _lent.add(lent)
     return lent
 

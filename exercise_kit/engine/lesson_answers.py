@@ -53,7 +53,7 @@ def select_needed_statements(tree: ast.Module, names: Collection[str]) -> list[a
     """
     statements: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:
-        for name in _iterate_bound_names(statement):
+        for name in _iterate_names_bound_by(statement):
             statements.setdefault(name, []).append(statement)
     waiting, seen, chosen = list(names), set[str](), set[int]()
     while waiting:
@@ -67,7 +67,7 @@ def select_needed_statements(tree: ast.Module, names: Collection[str]) -> list[a
     return [each for each in tree.body if id(each) in chosen]
 
 
-def _iterate_bound_names(statement: ast.stmt) -> Iterator[str]:
+def _iterate_names_bound_by(statement: ast.stmt) -> Iterator[str]:
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         yield statement.name
     elif isinstance(statement, ast.Import | ast.ImportFrom):
@@ -95,7 +95,7 @@ def list_lesson_dependencies(source: str, objects: Collection[str], package: str
     public = getattr(importlib.import_module(package), "__all__", ())
     lines: list[str] = []
     for statement in select_needed_statements(ast.parse(source, file), objects):
-        names = [*_iterate_bound_names(statement)]
+        names = [*_iterate_names_bound_by(statement)]
         if set(names).isdisjoint(objects):
             given = [name for name in names if name in public]
             lines += [f"from {package} import {name}" for name in given] or [ast.unparse(statement)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Exercise, Misconception
-from exercise_kit.engine.in_training import InTraining, TrainingEffect, read_what_was_trained
+from exercise_kit.engine.in_training import InTraining, TrainingEffect, read_training_setup
 from exercise_kit.engine.verdict import map_names_to_addresses
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def make_misconceptions_json() -> str:
             "explanation": wrong.cause.explanation,
             "question": wrong.cause.question,
             "section": wrong.cause.section,
-            **_write_training_effect(wrong.effect),
+            **_make_training_entry(wrong.effect),
             **_make_page_entry(wrong),
         }
         for exercise in iterate_exercises_with_own_mistakes()
@@ -43,7 +43,7 @@ def _make_page_entry(mistake: Misconception) -> dict[str, str]:
     return {"page": found[mistake.name]} if found else {}
 
 
-def _write_training_effect(effect: TrainingEffect) -> dict[str, object]:
+def _make_training_entry(effect: TrainingEffect) -> dict[str, object]:
     entry: dict[str, object] = {"in_training": str(effect.kind)}
     return entry if effect.accuracy is None else entry | {"accuracy": effect.accuracy, "right": effect.right}
 
@@ -72,7 +72,7 @@ def make_misconceptions_table() -> Table:
     for exercise in iterate_exercises_with_own_mistakes():
         add_heading(exercise.name, exercise.lesson)
         for wrong in exercise.misconceptions:
-            add_misconception_row(wrong.name, wrong.cause.explanation, _write_training_word(wrong.effect))
+            add_misconception_row(wrong.name, wrong.cause.explanation, _write_training_label(wrong.effect))
     if table.row_count:
         add_heading("In training", f"what the last column says{_describe_right_model()}")
         for kind in InTraining:
@@ -82,13 +82,13 @@ def make_misconceptions_table() -> Table:
 
 def _describe_right_model() -> str:
     measured = (wrong.effect.right for exercise in course().exercises.values() for wrong in exercise.misconceptions)
-    right, trained = next((each for each in measured if each is not None), None), read_what_was_trained()
+    right, trained = next((each for each in measured if each is not None), None), read_training_setup()
     if right is None or trained is None:
         return ""
     return f"; {trained.model} on {trained.data}, where the right one reaches {right:.1%}"
 
 
-def _write_training_word(effect: TrainingEffect) -> str:
+def _write_training_label(effect: TrainingEffect) -> str:
     measured = "" if effect.accuracy is None else f" {effect.accuracy:.1%}"
     return f"{effect.kind.name.lower()}{measured}"
 

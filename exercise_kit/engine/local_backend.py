@@ -24,7 +24,7 @@ from exercise_kit.engine.probes import keep_settings
 from exercise_kit.engine.training_fixtures import add_fixtures, get_fixture
 from exercise_kit.engine.watchdog import TimeIsUpError, watch_call
 from exercise_kit.worker.observe import observe, observe_parts, run_backward
-from exercise_kit.worker.real_types import is_a, read_fields
+from exercise_kit.worker.real_types import is_a, read_attributes
 from exercise_kit.worker.torch_internals import Unseen
 
 NO_OPTIONS: Mapping[str, Any] = {}
@@ -122,14 +122,16 @@ class LocalBackend:
         answer = _call_on_copies(self._watch, self._objects[name], arguments, options)
         if not is_a(answer.result, nn.Module):
             return answer
-        module = read_fields(answer.result)["_modules"].get("_orig_mod", answer.result)  # torch.compile keeps it there
+        module = read_attributes(answer.result)["_modules"].get(
+            "_orig_mod", answer.result
+        )  # torch.compile keeps it there
         return replace(answer, result=None, module=LocalModule(module, self._watch))
 
     def run_fixture(self, name: str, fixture: str, fields: Mapping[str, Any]) -> CallResult:
         """See :class:`Backend`."""
         add_fixtures(course().training_fixtures)
         held = self._objects[name]
-        given = held if inspect.isclass(held) else _wrap_with_watch(self._watch, held)
+        given = held if inspect.isclass(held) else _wrap_if_watched(self._watch, held)
         return CallResult(*_call_and_catch(self._watch, get_fixture(fixture), (given,), fields))
 
 
@@ -147,7 +149,7 @@ class LocalModule:
     def parts(self, names: Sequence[str], inputs: tuple[Any, ...], options: Mapping[str, Any]) -> CallResult:
         """See :class:`ModuleBackend`."""
         given = tuple(copy.deepcopy(each) for each in inputs)
-        called = _wrap_with_watch(self._watch, self.module)
+        called = _wrap_if_watched(self._watch, self.module)
         return CallResult(*_call_and_catch(self._watch, observe_parts, (self.module, names, given, options, called)))
 
     def backward(self, output: Tensor, cotangent: Tensor) -> CallResult:
@@ -205,7 +207,7 @@ def _hide_from_observers(function: Callable[..., Any]) -> Callable[..., Any]:
     return call_unobserved
 
 
-def _wrap_with_watch(watch: Watch | None, function: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_if_watched(watch: Watch | None, function: Callable[..., Any]) -> Callable[..., Any]:
     return watch.wrap(function) if watch else function
 
 
@@ -225,7 +227,7 @@ def _call_on_copies(
     given = tuple(
         _hide_from_observers(each) if watch and inspect.isfunction(each) else copy.deepcopy(each) for each in inputs
     )
-    seen, error = _call_and_catch(watch, observe, (_wrap_with_watch(watch, function), given, options, gradients))
+    seen, error = _call_and_catch(watch, observe, (_wrap_if_watched(watch, function), given, options, gradients))
     if seen is None:
         return CallResult(raised=error)
     changed = tuple(number for number, before in enumerate(inputs) if is_changed_tensor(before, seen.inputs[number]))

@@ -88,7 +88,7 @@ def add_mistakes(
         lacks = "no words in the table" if name in bugs else f'no line # bug "{name}": in the program'
         raise ProgramError(f'{where}: "{name}" has {lacks}')
     for name, words in table.items():
-        _check_words(where, name, words, beside)
+        _validate_words(where, name, words, beside)
         holds = beside[words["holds"]] if "holds" in words else None
         exercise.misconceptions.append(_make_edit(exercise, program, bugs[name], words, holds))
 
@@ -96,14 +96,14 @@ def add_mistakes(
 def _make_edit(exercise: Exercise, program: Program, bug: Bug, words: Mapping[str, Any], holds: Holds | None) -> Edit:
     section = words["section"] if _OF_A_LESSON.match(words["section"]) else f"{exercise.lesson}, {words['section']}"
     training = InTraining[words["training"]] if "training" in words else None
-    cause, seen = exercise.make_cause(bug.name, words["explanation"], words["question"], section, training)
+    cause, seen = exercise.make_cause_and_effect(bug.name, words["explanation"], words["question"], section, training)
     objects = Implementations(program, (bug,), exercise.objects)
     place = program.find_place(bug, exercise.objects)
     hunt = words.get("hunt", False)
     return Edit(cause, effect=seen, place=place, objects=objects, holds=holds, program=program, bug=bug, hunt=hunt)
 
 
-def _check_words(table: str, name: str, entry: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
+def _validate_words(table: str, name: str, entry: Mapping[str, Any], beside: Mapping[str, Any]) -> None:
     where = f'{table}: "{name}"'
     if missing := [each for each in _WORDS if not entry.get(each)]:
         raise ProgramError(f"{where} lacks {' and '.join(missing)}")

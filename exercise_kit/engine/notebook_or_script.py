@@ -45,7 +45,7 @@ def install_ipython_hooks() -> None:
 
 
 @functools.cache
-def say_how_work_is_kept() -> None:
+def print_how_work_is_kept() -> None:
     """On Colab, once: where a student's work goes when they leave."""
     if "google.colab" not in sys.modules:
         return

@@ -48,7 +48,7 @@ def own_exercise(file: str, mistakes: str = "", **options: Any) -> Exercise:
     return found
 
 
-def pack_answer(path: Path, exercise: Exercise) -> bytes:
+def pack_answer_with_lesson(path: Path, exercise: Exercise) -> bytes:
     """Pack what a release has beside an exercise's file: its lesson, and the answer where mistakes are edits of it.
 
     Args:

@@ -23,7 +23,7 @@ from typing import Any
 from exercise_kit.engine import own_folder
 from exercise_kit.engine.arguments import (
     describe_unknown_exercise,
-    find_exercise,
+    find_exercise_ignoring_case,
     find_problem_with_objects,
     write_check_call,
 )
@@ -33,7 +33,7 @@ from exercise_kit.engine.course_named import read_package_name
 from exercise_kit.engine.exercise import Exercise
 from exercise_kit.engine.notebook_or_script import hide_traceback
 from exercise_kit.engine.part_source import CannotKeepError, collect_source
-from exercise_kit.engine.run import can_be_kept, get_last_passed, make_report
+from exercise_kit.engine.run import can_keep_answer, get_last_passed_objects, make_report
 from exercise_kit.engine.verdict import Report
 from exercise_kit.files import write
 from exercise_kit.quoting import quote_first_line
@@ -57,11 +57,11 @@ def keep(*names: str) -> None:
     place = _find_own_file()
     kept = []
     for name in names:
-        known = find_exercise(name)
+        known = find_exercise_ignoring_case(name)
         try:
             if known is None:
                 raise CannotKeepError(describe_unknown_exercise(name, function_name="keep"))
-            if get_last_passed(known) is None and f"# %% {known.name}\n" in (_read_text(place) or ""):
+            if get_last_passed_objects(known) is None and f"# %% {known.name}\n" in (_read_student_file(place) or ""):
                 print(
                     f"{known.name} stays in {place.name} as it is. To replace it, check yours first: "
                     f"{write_check_call(known)}."
@@ -146,12 +146,12 @@ class _File:
 
 def _keep_answer(exercise: Exercise, place: Path) -> None:
     """Write one answer, with the other parts that it calls, after it has passed its check from there too."""
-    objects = get_last_passed(exercise)
+    objects = get_last_passed_objects(exercise)
     if objects is None:
         raise CannotKeepError(f"It has to pass its check first: {write_check_call(exercise)}.")
     if all(_is_defined_in(each, place) for each in objects.values()):
         return
-    before = _File.read(_read_text(place) or _HEADER)
+    before = _File.read(_read_student_file(place) or _HEADER)
     file = _add_part(before, exercise, objects, place)
     report = _check_module(exercise, _make_module(file.text(), place))
     if not _passes_with_own_parts(report):
@@ -174,13 +174,13 @@ def _add_part(file: _File, exercise: Exercise, objects: Mapping[str, object], pl
     for name, value in found.calls.items():
         if _belongs_to_course(value):
             imports.append(f"from {read_package_name()} import {name}")
-        elif (other := _find_exercise(name)) and not _is_defined_in(value, place):
-            file = _add_part(file, other, _find_passed_parts(other), place)
+        elif (other := _find_exercise_of_object(name)) and not _is_defined_in(value, place):
+            file = _add_part(file, other, _get_passed_objects(other), place)
     return file.replace_cell(exercise, "\n\n\n".join(found.definitions), imports)
 
 
-def _find_passed_parts(exercise: Exercise) -> dict[str, object]:
-    held = get_last_passed(exercise)
+def _get_passed_objects(exercise: Exercise) -> dict[str, object]:
+    held = get_last_passed_objects(exercise)
     if held is None:
         raise CannotKeepError(
             f"It calls your `{exercise.name}`, which has to pass its check first: {write_check_call(exercise)}."
@@ -191,13 +191,13 @@ def _find_passed_parts(exercise: Exercise) -> dict[str, object]:
 def _select_passing_parts(place: Path, names: tuple[str, ...]) -> tuple[dict[str, object], list[str]]:
     """Those of the names that the student's file holds and that pass, and why not of the others."""
     try:
-        text = _read_text(place)
+        text = _read_student_file(place)
         module = _make_module(text, place) if text else None
     except CannotKeepError as why:
         return {}, [str(why)]
     mine: dict[str, object] = {}
     reasons: list[str] = []
-    exercises = {each.name: each for each in filter(None, map(_find_exercise, names))}
+    exercises = {each.name: each for each in filter(None, map(_find_exercise_of_object, names))}
     for exercise in exercises.values():
         held = [getattr(module, name, None) for name in exercise.objects]
         if module is None or None in held or any(map(_belongs_to_course, held)):  # a kept part may import the course's
@@ -213,7 +213,9 @@ def _select_passing_parts(place: Path, names: tuple[str, ...]) -> tuple[dict[str
     return mine, reasons
 
 
-def _print_sources_of_parts(place: Path, own_parts: Mapping[str, object], course_parts: list[str], reasons: list[str]) -> None:
+def _print_sources_of_parts(
+    place: Path, own_parts: Mapping[str, object], course_parts: list[str], reasons: list[str]
+) -> None:
     for reason in reasons:
         print(reason)
     if own_parts:
@@ -273,13 +275,13 @@ def _make_module(text: str, place: Path) -> ModuleType:
     except SyntaxError as error:
         raise CannotKeepError(f"{place.name} is not Python in line {error.lineno}: {error.msg}. {advice}") from None
     except Exception as error:
-        line = _find_error_line(error, place)
+        line = _describe_error_line(error, place)
         raise CannotKeepError(f"{place.name} stops{line} with {type(error).__name__}: {error}. {advice}") from None
     sys.modules[place.stem] = module
     return module
 
 
-def _find_error_line(error: Exception, place: Path) -> str:
+def _describe_error_line(error: Exception, place: Path) -> str:
     numbers = [number for file, number in _iterate_frames(error) if file == str(place)]
     return f" in line {numbers[-1]}" if numbers else ""
 
@@ -291,7 +293,7 @@ def _iterate_frames(error: Exception) -> Iterator[tuple[str, int]]:
         trace = trace.tb_next
 
 
-def _read_text(place: Path) -> str | None:
+def _read_student_file(place: Path) -> str | None:
     """The text of the student's file, None where there is none.
 
     Raises:
@@ -317,10 +319,10 @@ def _shorten_path(place: Path) -> str:
 
 def _list_part_names() -> set[str]:
     """The names of all objects that students write and the course has, too."""
-    return {name for each in course().exercises.values() for name in each.objects if can_be_kept(each)}
+    return {name for each in course().exercises.values() for name in each.objects if can_keep_answer(each)}
 
 
-def _find_exercise(name: str) -> Exercise | None:
+def _find_exercise_of_object(name: str) -> Exercise | None:
     return next((each for each in course().exercises.values() if name in each.objects), None)
 
 

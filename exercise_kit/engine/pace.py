@@ -90,12 +90,12 @@ def describe_pace(exercise: Exercise, objects: tuple[Any, ...]) -> str | None:
 
 def _write_pace_line(pace: Pace, answer: Any, reference: Any) -> str:
     small = {name: max(2, count // 4) for name, count in pace.sizes.items()}
-    first = _make_call(pace, answer, small)
+    first = _prepare_timed_call(pace, answer, small)
     first()  # whatever is loaded at the first call
     is_quick = _measure_seconds(first) * math.prod(pace.sizes.values()) / math.prod(small.values()) < _MOST_SECONDS
     sizes = pace.sizes if is_quick else small
-    slower = _measure_ratio(_make_call(pace, answer, sizes), _make_call(pace, reference, sizes))
-    mine, ours = (_count_calls(pace, each, small).size for each in (answer, reference))
+    slower = _measure_ratio(_prepare_timed_call(pace, answer, sizes), _prepare_timed_call(pace, reference, sizes))
+    mine, ours = (_count_torch_calls(pace, each, small).size for each in (answer, reference))
     loops = [each for each in small if _loops_over(pace, answer, small, each)] if slower >= _SLOW else []
     loops = [each for each in loops if not _loops_over(pace, reference, small, each)]
     because = f": a loop over {loops[0]}" if loops else ""
@@ -122,7 +122,7 @@ def _write_ratio(ratio: float) -> str:
     return f"{ratio:.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
 
 
-def _make_call(pace: Pace, implementation: Any, sizes: Mapping[str, int]) -> Callable[[], Any]:
+def _prepare_timed_call(pace: Pace, implementation: Any, sizes: Mapping[str, int]) -> Callable[[], Any]:
     """A call without arguments."""
     generator_state = torch.random.get_rng_state()
     torch.manual_seed(0)
@@ -151,8 +151,8 @@ def _measure_seconds(call: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def _count_calls(pace: Pace, implementation: Any, sizes: Mapping[str, int]) -> _Counting:
-    call = _make_call(pace, implementation, sizes)
+def _count_torch_calls(pace: Pace, implementation: Any, sizes: Mapping[str, int]) -> _Counting:
+    call = _prepare_timed_call(pace, implementation, sizes)
     with _Counting() as counting:
         call()
     return counting
@@ -160,5 +160,5 @@ def _count_calls(pace: Pace, implementation: Any, sizes: Mapping[str, int]) -> _
 
 def _loops_over(pace: Pace, answer: Any, small: Mapping[str, int], name: str) -> bool:
     """Say whether an answer calls torch more often where there is more of something."""
-    before, after = (_count_calls(pace, answer, each).calls for each in (small, {**small, name: 2 * small[name]}))
+    before, after = (_count_torch_calls(pace, answer, each).calls for each in (small, {**small, name: 2 * small[name]}))
     return after >= _GROWS * before

@@ -50,7 +50,7 @@ def collect_source(objects: Mapping[str, object], parts: Collection[str], kept_i
     found, seen = PartSource(), set(objects)
 
     def add_definition(name: str, value: Any) -> None:
-        text, namespace = _read_definition(name, value), _get_namespace(value)
+        text, namespace = _read_definition(name, value), _get_defining_namespace(value)
         for needed in _list_global_names(text):
             if needed in namespace and needed not in seen:
                 seen.add(needed)
@@ -68,7 +68,7 @@ def collect_source(objects: Mapping[str, object], parts: Collection[str], kept_i
             found.imports.append(statement)
         elif inspect.isfunction(value) or inspect.isclass(value):
             add_definition(needed, value)
-        elif _is_constant(value):
+        elif _is_literal_value(value):
             found.definitions.append(f"{needed} = {value!r}")
         else:
             where = f"`{name}` uses `{needed}`, {describe_kind(value)} of this notebook"
@@ -97,14 +97,14 @@ def _read_definition(name: str, value: Any) -> str:
 
 
 def _read_source_lines(name: str, value: Any) -> list[str]:
-    code = next((each.__code__ for each in _iterate_functions(value)), None)
+    code = next((each.__code__ for each in _iterate_own_functions(value)), None)
     lines = linecache.getlines(code.co_filename) if code else []
     if not lines:
         raise CannotKeepError(f"The lines of `{name}` were not found: run its cell again, and then the check.")
     return lines
 
 
-def _iterate_functions(value: Any) -> Iterator[Any]:
+def _iterate_own_functions(value: Any) -> Iterator[Any]:
     """A function itself, or the methods of a class that were written in it."""
     held = vars(value).values() if inspect.isclass(value) else (value,)
     for each in (getattr(one, "__func__", one) for one in held):  # a static method or a class method holds its own
@@ -112,8 +112,8 @@ def _iterate_functions(value: Any) -> Iterator[Any]:
             yield function
 
 
-def _get_namespace(value: Any) -> Mapping[str, Any]:
-    function = next(_iterate_functions(value), None)
+def _get_defining_namespace(value: Any) -> Mapping[str, Any]:
+    function = next(_iterate_own_functions(value), None)
     return function.__globals__ if function else vars(sys.modules[value.__module__])
 
 
@@ -156,7 +156,7 @@ def _write_from_import(name: str, module: str) -> str:
     return f"from {parent} import {last}" if parent and last == name else f"import {module} as {name}"
 
 
-def _is_constant(value: object) -> bool:
+def _is_literal_value(value: object) -> bool:
     try:
         return bool(ast.literal_eval(repr(value)) == value)
     except (ValueError, SyntaxError, TypeError, RecursionError):

@@ -107,7 +107,11 @@ def describe_misnamed_answer(name: str, value: object) -> str:
     values = (
         (key, each) for key, each in function.__globals__.items() if key not in known and type(each) is type(value)
     )
-    others = [key for key, each in values if _list_parameters(each) == _list_parameters(value) and _is_answer(each)]
+    others = [
+        key
+        for key, each in values
+        if _list_parameter_names(each) == _list_parameter_names(value) and _is_written_answer(each)
+    ]
     near = [each for each in others if re.search(rf"(^|_){name}(_|$)", each)]
     near += difflib.get_close_matches(name, others, 1, ALIKE)
     if not near:
@@ -117,7 +121,7 @@ def describe_misnamed_answer(name: str, value: object) -> str:
     )
 
 
-def _list_parameters(value: Any) -> list[str] | None:
+def _list_parameter_names(value: Any) -> list[str] | None:
     """The names of the parameters; None of what does not tell, as an exception's class without a method of its own."""
     try:
         return list(inspect.signature(value).parameters)
@@ -125,7 +129,7 @@ def _list_parameters(value: Any) -> list[str] | None:
         return None
 
 
-def _is_answer(value: object) -> bool:
+def _is_written_answer(value: object) -> bool:
     written = _find_written_functions(value)
     return bool(written) and not any(_is_stub(node) for node, _ in written.values())
 

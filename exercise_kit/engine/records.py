@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from exercise_kit.engine.compare import describe_briefly, format_dtype, get_tolerance
+from exercise_kit.engine.compare import describe_argument, format_dtype, get_tolerance
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.quoting import quote_first_line
 from exercise_kit.reasons import Reason
@@ -133,7 +133,7 @@ def take_snapshot(value: object, depth: int = 0, kept: dict[int, Tensor] | None 
     return type(value).__name__
 
 
-def read_parameters_of_model(model: object) -> object:
+def read_model_parameters(model: object) -> object:
     """Read names and numbers of the parameters of a model that a call was given; None for anything else."""
     if not isinstance(model, nn.Module):
         return None
@@ -143,7 +143,11 @@ def read_parameters_of_model(model: object) -> object:
 def is_same_record(first_record: object, second_record: object) -> bool:
     """Say whether two students gave the same on the same inputs."""
     if isinstance(first_record, Tensor) and isinstance(second_record, Tensor):
-        alike = first_record.shape == second_record.shape and first_record.dtype == second_record.dtype and first_record.device == second_record.device
+        alike = (
+            first_record.shape == second_record.shape
+            and first_record.dtype == second_record.dtype
+            and first_record.device == second_record.device
+        )
         return alike and _are_same_numbers(first_record, second_record)
     if isinstance(first_record, tuple | list) and isinstance(second_record, tuple | list):
         return len(first_record) == len(second_record) and all(map(is_same_record, first_record, second_record))
@@ -181,7 +185,7 @@ def make_incomparable_failure(name: str, record: list[object], error: BaseExcept
             return Failure(f"{name} gave {kind} among its numbers", "finite numbers everywhere", look)
     kind = next(
         (
-            f"it is {describe_briefly(answer)}, and comparing it failed with: "
+            f"it is {describe_argument(answer)}, and comparing it failed with: "
             for answer in iterate_tensors(record[-1:])
         ),
         "",

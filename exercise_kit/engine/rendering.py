@@ -49,7 +49,7 @@ def render_entries(report: Report, width: int = _WIDTH) -> Iterator[tuple[str, V
     """The same piece by piece, each wrapped at ``width`` columns, with the verdict that it tells, if it tells one."""
 
     def wrap_text(text: str, first: str = "  ", rest: str = "  ") -> str:
-        words = " ".join(_cut_text(text).split())
+        words = " ".join(_truncate_text(text).split())
         return textwrap.fill(words, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
     if report.problem:
@@ -68,7 +68,7 @@ def render_entries(report: Report, width: int = _WIDTH) -> Iterator[tuple[str, V
             (wrap_text(words, f"{_INDENT}{_SIGN[one]} ", _INDENT), one) for words, one, _ in _list_folded_checks(group)
         )
     if passing and not report.passed:
-        yield f"  {_SIGN[Verdict.PASS]} {_write_passing(passing)}", Verdict.PASS
+        yield f"  {_SIGN[Verdict.PASS]} {_write_passing_summary(passing)}", Verdict.PASS
     yield from ((wrap_text(each), None) for each in (report.pace, report.offer, report.hint) if each)
     # an address is never broken over two lines: it is there to be opened
     yield from ((f"  About {name}: {address}", None) for name, address in report.map_pages_to_read().items())
@@ -82,11 +82,11 @@ def write_heading(result: CheckResult) -> str:
     return f"asked: {result.claim}" if result.verdict == Verdict.FAIL and not result.leads else result.claim
 
 
-def render_one_line(report: Report) -> str:
+def render_first_cause_line(report: Report) -> str:
     """The first cause of a report in one line of HTML, with its sign: the mistake's name, else what was seen."""
     groups, passing = group_by_cause(report.results)
     if not groups:
-        verdict, words = _find_overall_verdict(report), report.problem or report.note or _write_passing(passing)
+        verdict, words = _find_overall_verdict(report), report.problem or report.note or _write_passing_summary(passing)
     else:
         first = groups[0].first
         parts, verdict = _select_visible_parts(first), first.verdict
@@ -96,7 +96,7 @@ def render_one_line(report: Report) -> str:
 
 def _shorten_part(label: str, text: str) -> str:
     """A part of a message that fits on a first screen of text; a notebook shows the whole."""
-    return _cut_text(text, _LONGEST_IN_TEXT.get(label, _LONGEST))
+    return _truncate_text(text, _LONGEST_IN_TEXT.get(label, _LONGEST))
 
 
 def render_html(report: Report) -> str:
@@ -117,10 +117,12 @@ def render_html(report: Report) -> str:
     )
     after += render_paragraph(render_inline_markup(report.offer)) if report.offer else ""
     after += render_paragraph(f"<small>{render_inline_markup(report.hint)}</small>") if report.hint else ""
-    return render_html_section(report.summary(), f"{before}{_render_list(report.results, report.site)}{after}", verdict)
+    return render_html_section(
+        report.summary(), f"{before}{_render_results_list(report.results, report.site)}{after}", verdict
+    )
 
 
-def _render_list(results: Sequence[CheckResult], site: str) -> str:
+def _render_results_list(results: Sequence[CheckResult], site: str) -> str:
     """The lines of a report as a list: an item for each cause, the first one open, and one for all that passes.
 
     Args:
@@ -128,11 +130,10 @@ def _render_list(results: Sequence[CheckResult], site: str) -> str:
         site: the address of the site with pages about misconceptions ("": there is none).
     """
     groups, passing = group_by_cause(results)
-    items = [_render_entry(group, site, is_open=not place) for place, group in enumerate(groups)]
+    items = [_render_cause_item(group, site, is_open=not place) for place, group in enumerate(groups)]
     if passing:
-        items.append(
-            f'<li style="margin:0.25em 0">{_render_details(_write_passing(passing), Verdict.PASS, passing)}</li>'
-        )
+        folded = _render_folded_checks(_write_passing_summary(passing), Verdict.PASS, passing)
+        items.append(f'<li style="margin:0.25em 0">{folded}</li>')
     return f'<ul style="list-style:none;margin:0.4em 0 0 0;padding:0">{"".join(items)}</ul>'
 
 
@@ -185,7 +186,7 @@ def _write_check_count(results: Sequence[CheckResult], suffix: str = "") -> str:
     return f"{len(results)}{suffix} check{'' if len(results) == 1 else 's'}"
 
 
-def _write_passing(passing: Sequence[CheckResult]) -> str:
+def _write_passing_summary(passing: Sequence[CheckResult]) -> str:
     """That these checks pass, and what it is worth where an answer passes them that does nothing."""
     if passing[0].word:
         return format_count(len(passing), passing[0].word)
@@ -217,16 +218,17 @@ def render_html_section(aria_label: str, body: str, verdict: Verdict) -> str:
     return f'<section aria-label="{escape(aria_label, quote=True)}" style="{style}">{body}</section>'
 
 
-def _render_entry(group: CauseGroup, site: str, is_open: bool) -> str:
+def _render_cause_item(group: CauseGroup, site: str, is_open: bool) -> str:
     """A cause as an item of a list, with what folds under it; names of mistakes lead to their pages on ``site``."""
     first = group.first
     pages: dict[str, Mapping[str, str]] = {Part.CAUSE: map_names_to_addresses(first.pages().items(), site)}
     parts = {
         label: render_inline_markup(text, pages.get(label, {})) for label, text in _select_visible_parts(first).items()
     }
-    rows = "".join(_render_row(f"<strong>{label}:</strong> {html}") for label, html in parts.items())
+    rows = "".join(_render_indented_row(f"<strong>{label}:</strong> {html}") for label, html in parts.items())
     rows += "".join(
-        _render_row(_render_details(words, sign, checks)) for words, sign, checks in _list_folded_checks(group)
+        _render_indented_row(_render_folded_checks(words, sign, checks))
+        for words, sign, checks in _list_folded_checks(group)
     )
     sign, words = _render_sign(first.verdict), render_inline_markup(write_heading(first))
     head = f"{sign} <strong>{first.word or first.verdict}</strong> &nbsp;{words}"
@@ -235,7 +237,7 @@ def _render_entry(group: CauseGroup, site: str, is_open: bool) -> str:
     return f'<li style="margin:0.25em 0">{head}{rows}</li>'
 
 
-def _render_details(words: str, sign: Verdict, checks: Sequence[CheckResult]) -> str:
+def _render_folded_checks(words: str, sign: Verdict, checks: Sequence[CheckResult]) -> str:
     """A sentence that opens to the checks that it is about, with what each of them has seen."""
     told = (f"{render_inline_markup(write_heading(each))}{_render_seen(each)}" for each in checks)
     items = "".join(f"<li>{each}</li>" for each in told)
@@ -256,7 +258,7 @@ def _render_sign(verdict: Verdict) -> str:
     return f'<span aria-hidden="true" style="color:{_COLOR[verdict]}">{_SIGN[verdict]}</span>'
 
 
-def _render_row(html: str) -> str:
+def _render_indented_row(html: str) -> str:
     return f'<div style="margin:0.1em 0 0.1em 1.4em">{html}</div>'
 
 
@@ -273,12 +275,12 @@ def render_inline_markup(text: str, pages: Mapping[str, str] | None = None, long
 
     def mark(match: re.Match[str]) -> str:
         code, emphasis = match.groups()
-        return f"<code>{code}</code>" if code else f"<em>{_link_names(emphasis, pages or {})}</em>"
+        return f"<code>{code}</code>" if code else f"<em>{_link_mistake_names(emphasis, pages or {})}</em>"
 
-    return _MARKUP.sub(mark, escape(_cut_text(text, longest)))
+    return _MARKUP.sub(mark, escape(_truncate_text(text, longest)))
 
 
-def _link_names(names: str, pages: Mapping[str, str]) -> str:
+def _link_mistake_names(names: str, pages: Mapping[str, str]) -> str:
     each = names.split(BETWEEN)
     if not all(name in pages for name in each):
         return names
@@ -287,7 +289,7 @@ def _link_names(names: str, pages: Mapping[str, str]) -> str:
     return BETWEEN.join(f'<a href="{escape(pages[name], quote=True)}" {opened}>{name}</a>' for name in each)
 
 
-def _cut_text(text: str, longest: int = _LONGEST) -> str:
+def _truncate_text(text: str, longest: int = _LONGEST) -> str:
     if len(text) <= longest:
         return text
     kept = text[:longest].rpartition(" ")[0] or text[:longest]

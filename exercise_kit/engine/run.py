@@ -7,7 +7,11 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from exercise_kit.engine.arguments import describe_unknown_exercise, find_exercise, find_problem_with_objects
+from exercise_kit.engine.arguments import (
+    describe_unknown_exercise,
+    find_exercise_ignoring_case,
+    find_problem_with_objects,
+)
 from exercise_kit.engine.call_rules import describe_forbidden_call
 from exercise_kit.engine.call_trace import Watch
 from exercise_kit.engine.carry_forward import describe_parts_carried_forward, find_called_parts, replace_by_reference
@@ -59,7 +63,7 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     Raises:
         ValueError: when ``points`` is no number that can be earned.
     """
-    known = find_exercise(exercise)
+    known = find_exercise_ignoring_case(exercise)
     problem = find_problem_with_objects(known, objects) if known else describe_unknown_exercise(exercise, objects)
     if known is None or problem:
         name = known.name if known else isinstance(exercise, str) and quote_first_line(exercise, 60).strip("`")
@@ -79,7 +83,7 @@ def check(exercise: str = "", *objects: object, points: float | None = None) -> 
     report = replace(report, hint=_HIDDEN)
     _passed_objects[known.name] = dict(zip(known.objects, objects, strict=True))
     report = replace(report, pace=describe_pace(known, objects))
-    if report.note or known.lesson not in course().built_upon or not can_be_kept(known):
+    if report.note or known.lesson not in course().built_upon or not can_keep_answer(known):
         return report
     return replace(report, offer=f'`keep("{known.name}")` takes it to the next lessons.')
 
@@ -106,12 +110,12 @@ def make_report(exercise: Exercise, objects: Sequence[object], points: float | N
     return replace(report, site=course().site)
 
 
-def get_last_passed(exercise: Exercise) -> Mapping[str, object] | None:
+def get_last_passed_objects(exercise: Exercise) -> Mapping[str, object] | None:
     """Return what passed the check of an exercise last in this process, by name; None where nothing did."""
     return _passed_objects.get(exercise.name)
 
 
-def can_be_kept(exercise: Exercise) -> bool:
+def can_keep_answer(exercise: Exercise) -> bool:
     """Say whether the answer to an exercise can be kept: the course's package has a part of the same name."""
     return not exercise.file and set(exercise.objects) <= set(
         getattr(import_module(read_package_name()), "__all__", ())

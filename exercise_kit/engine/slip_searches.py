@@ -80,7 +80,7 @@ def _find_missing_self(definition: Definition) -> Slip | None:
     return None
 
 
-def _find_part_not_kept(definition: Definition) -> Slip | None:
+def _find_part_not_assigned_to_self(definition: Definition) -> Slip | None:
     """A part that ``__init__`` makes under a name that ends with it."""
     written = definition.functions if definition.is_class else {}
     if "__init__" not in written:
@@ -89,11 +89,13 @@ def _find_part_not_kept(definition: Definition) -> Slip | None:
         set().union(*(_collect_attributes(each, of) for each in written.values())) for of in (ast.Load, ast.Store)
     )
     begin = written["__init__"]
-    for name in _iterate_local_names(begin):
+    for name in _iterate_names_assigned_from_calls(begin):
         if name in read and name not in stored and name not in definition.attributes:
             seen = f"`__init__` makes `{name}` and forgets it when it ends: there is no `self.{name}`"
             return Slip("What `__init__` makes is lost.", seen, "Where does a module keep its parts?")
-    given_to_base = any(each.startswith("super().__init__(") and each[-2:] != "()" for each in _list_calls(begin))
+    given_to_base = any(
+        each.startswith("super().__init__(") and each[-2:] != "()" for each in _list_call_sources(begin)
+    )
     for each in () if given_to_base else begin.args.args:
         if each.arg in read and each.arg not in stored and each.arg not in definition.attributes:
             seen = f"`__init__` is given `{each.arg}` and does not keep it: there is no `self.{each.arg}`"
@@ -101,11 +103,11 @@ def _find_part_not_kept(definition: Definition) -> Slip | None:
     return None
 
 
-def _list_calls(node: ast.AST) -> list[str]:
+def _list_call_sources(node: ast.AST) -> list[str]:
     return [ast.unparse(each) for each in ast.walk(node) if isinstance(each, ast.Call)]
 
 
-def _iterate_local_names(node: ast.FunctionDef) -> Iterator[str]:
+def _iterate_names_assigned_from_calls(node: ast.FunctionDef) -> Iterator[str]:
     for each in ast.walk(node):
         if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call):
             yield from (target.id for target in each.targets if isinstance(target, ast.Name))
@@ -266,7 +268,7 @@ def _find_dropped_result(definition: Definition) -> Slip | None:
     return None
 
 
-def _find_local_for_attribute(definition: Definition) -> Slip | None:
+def _find_local_instead_of_attribute(definition: Definition) -> Slip | None:
     """A method that writes into a name of its own what only ``self`` would keep: ``best = loss`` for ``self.best``."""
     written = definition.functions if definition.is_class and "__init__" in definition.functions else {}
     for name, node in written.items():
@@ -301,7 +303,7 @@ def _find_layer_made_in_forward(definition: Definition) -> Slip | None:
     return None
 
 
-def _find_argument_never_kept(definition: Definition) -> Slip | None:
+def _find_init_argument_not_stored(definition: Definition) -> Slip | None:
     """A method that reads an argument of ``__init__`` by its bare name, and so finds one of the notebook, or none."""
     written = definition.functions if definition.is_class and "__init__" in definition.functions else {}
     arguments = {each.arg for each in written["__init__"].args.args} - {"self"} if written else set()
@@ -327,15 +329,15 @@ _MAKES_ANOTHER = re.compile(
 )
 CAUSES: tuple[Search, ...] = (
     _find_dropped_result,
-    _find_local_for_attribute,
+    _find_local_instead_of_attribute,
     _find_layer_made_in_forward,
-    _find_argument_never_kept,
+    _find_init_argument_not_stored,
 )
 CERTAIN: tuple[Search, ...] = (_find_return_in_loop, _find_power_before_division, _find_unread_argument)
 # what to search for, and the failures that it makes
 SEARCHES: tuple[tuple[Search, tuple[Reason, ...]], ...] = (
     (_find_missing_self, (Reason.RAISED,)),
-    (_find_part_not_kept, (Reason.PARAMETERS, Reason.RAISED)),
+    (_find_part_not_assigned_to_self, (Reason.PARAMETERS, Reason.RAISED)),
     (_find_modules_in_plain_list, (Reason.PARAMETERS, Reason.DIFFERENT, Reason.RAISED)),
     (_find_misspelled_forward, (Reason.RAISED,)),
 )

@@ -19,7 +19,7 @@ from exercise_kit.engine.compare import describe_kind, format_shape, join_names
 from exercise_kit.engine.course import NamedArgument, course
 from exercise_kit.engine.errors import Raised, make_failure, make_fingerprint
 from exercise_kit.engine.local_backend import NO_OPTIONS, Backend, CallResult, LocalBackend, ModuleBackend
-from exercise_kit.engine.records import LONGEST, make_tensors_plain, read_parameters_of_model, take_snapshot
+from exercise_kit.engine.records import LONGEST, make_tensors_plain, read_model_parameters, take_snapshot
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.reasons import Reason
 from exercise_kit.worker.observe import draw_cotangent
@@ -89,7 +89,7 @@ class Student:
         answer = self._backend.call(self.name, inputs)
         result = self.read(self.name, answer, inputs)
         seen = ObservedCall(result, answer.inputs, answer.shares)
-        self.note(("left behind", tuple(map(read_parameters_of_model, seen.inputs))))
+        self.note(("left behind", tuple(map(read_model_parameters, seen.inputs))))
         return seen
 
     def input_gradients(self, *inputs: Any, of: str = "") -> tuple[Tensor | None, ...]:
@@ -105,7 +105,7 @@ class Student:
         self.note(("gradients", take_snapshot(gradients)))
         return gradients
 
-    def error_of(self, *inputs: Any) -> Raised | None:
+    def catch_error(self, *inputs: Any) -> Raised | None:
         """The exception that the (first) function raises on ``inputs``, None when it returns."""
         answer = self._backend.call(self.name, inputs)
         if answer.raised is None:
@@ -357,7 +357,9 @@ def _describe_layout(
         f"has {join_names(extra)}, which the exercise does not ask for" if extra else "",
         f"has {join_names(other, 3)}" if other else "",
     ]
-    requested = f"the parameters {join_names([f'`{each}` {format_shape(size)}' for each, size in expected.items()], 14)}"
+    requested = (
+        f"the parameters {join_names([f'`{each}` {format_shape(size)}' for each, size in expected.items()], 14)}"
+    )
     return f"{name} " + " and ".join(filter(None, clauses)), requested, _ask_about_layout(actual, expected)
 
 
@@ -375,9 +377,9 @@ def _ask_about_layout(actual: Mapping[str, tuple[int, ...]], expected: Mapping[s
 
 def _ask_about_numbered_parts(actual: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]]) -> str:
     """A question where a numbered part, as ``blocks`` of "blocks.2.norm1.weight", is there too often or too seldom."""
-    numbers = {name: _collect_numbers(actual, name) for name in _list_numbered_parts(expected)}
+    numbers = {name: _collect_part_numbers(actual, name) for name in _list_numbered_parts(expected)}
     for name, there in numbers.items():
-        asked = _collect_numbers(expected, name)
+        asked = _collect_part_numbers(expected, name)
         if there and there != asked:
             return f"`{name}` has {len(there)}, and {len(asked)} are asked for. How often does your loop over them run?"
     return ""
@@ -387,7 +389,7 @@ def _list_numbered_parts(names: Mapping[str, object]) -> list[str]:
     return list(dict.fromkeys(match[1] for each in names if (match := re.match(r"(\w+)\.\d+\.", each))))
 
 
-def _collect_numbers(names: Mapping[str, object], part: str) -> set[str]:
+def _collect_part_numbers(names: Mapping[str, object], part: str) -> set[str]:
     return {each.split(".")[1] for each in names if each.startswith(f"{part}.")}
 
 
@@ -396,7 +398,11 @@ def _ask_about_joined_parts(actual: Mapping[str, tuple[int, ...]], expected: Map
     extra = [each for each in actual if each not in expected and len(actual[each]) > 1]
     for name in (each for each in expected if each not in actual and len(expected[each]) > 1):
         rows = sum(actual[each][0] for each in extra)
-        if len(extra) > 1 and rows == expected[name][0] and {actual[each][1:] for each in extra} == {expected[name][1:]}:
+        if (
+            len(extra) > 1
+            and rows == expected[name][0]
+            and {actual[each][1:] for each in extra} == {expected[name][1:]}
+        ):
             parts = " and ".join(f"`{each.removesuffix('.weight')}`" for each in extra)
             whole = name.removesuffix(".weight")
             return f"{parts} have as many rows together as `{whole}` alone. How does one part give what these give?"

@@ -31,7 +31,7 @@ from torch.utils._pytree import tree_map
 from exercise_kit.engine.dispatch_mode import DispatchMode
 
 
-def call_in_a_row(function: Callable[..., Any], inputs: Sequence[Any], others: Sequence[Any]) -> dict[str, Any]:
+def call_repeatedly(function: Callable[..., Any], inputs: Sequence[Any], others: Sequence[Any]) -> dict[str, Any]:
     """Call the function with ``inputs`` and with ``others``, overwrite its first result, and call it as at first.
 
     Returns:
@@ -81,7 +81,7 @@ def call_in_both_modes(function: Callable[..., Any], arguments: Sequence[Any], i
     return {"changed": list(changed)}
 
 
-_CALLS: dict[str, Callable[..., dict[str, Any]]] = {"in_a_row": call_in_a_row, "modes": call_in_both_modes}
+_CALLS: dict[str, Callable[..., dict[str, Any]]] = {"in_a_row": call_repeatedly, "modes": call_in_both_modes}
 
 
 DEVICE = "meta"
@@ -127,12 +127,14 @@ class OtherDevice(DispatchMode):
             given = [inputs[0], *iterate_tensors(inputs[2:])]
         here = [each for each in given if each.device.type == "cpu" and each.dim()]
         there = any(each.device.type == DEVICE for each in given)
-        if (here and there) or (_is_on_cpu(options.get("generator")) and (there or _makes_tensor_on_device(options))):
+        if (here and there) or (
+            _is_cpu_generator(options.get("generator")) and (there or _makes_tensor_on_device(options))
+        ):
             self.refused = True
             raise TwoDevicesError("Expected all tensors to be on the same device, but found at least two devices")
         in_place = _is_in_place(operator, inputs)
         if there and options.get("device") is None and (in_place or _makes_new_tensors(operator, inputs)):
-            made = operator(*tree_map(_make_zeros, inputs), **tree_map(_make_zeros, options))
+            made = operator(*tree_map(_make_cpu_zeros_like, inputs), **tree_map(_make_cpu_zeros_like, options))
             return inputs[0] if in_place else tree_map(_move_to_device, made)
         return operator(*inputs, **options)
 
@@ -146,7 +148,7 @@ def _makes_new_tensors(operator: Any, inputs: Any) -> bool:
     schema = getattr(operator, "_schema", None)
     by_numbers = (torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output)
     if schema is None or (
-        any(each in operator.tags for each in by_numbers) and not _indexes_by_place(operator, inputs)
+        any(each in operator.tags for each in by_numbers) and not _is_indexing_without_mask(operator, inputs)
     ):
         return False
     return all(each.alias_info is None for each in (*schema.arguments, *schema.returns))
@@ -167,14 +169,14 @@ def _is_in_place(operator: Any, inputs: Any) -> bool:
     return isinstance(into, Tensor) and into.device.type == DEVICE and into.is_floating_point()
 
 
-def _indexes_by_place(operator: Any, inputs: Any) -> bool:
+def _is_indexing_without_mask(operator: Any, inputs: Any) -> bool:
     """Say whether it is an indexing without a mask, whose numbers would decide how many are taken."""
     return operator.overloadpacket is _aten.index and all(
         each.dtype not in (torch.bool, torch.uint8) for each in iterate_tensors(inputs[1])
     )
 
 
-def _make_zeros(value: Any) -> Any:
+def _make_cpu_zeros_like(value: Any) -> Any:
     if not isinstance(value, Tensor) or value.device.type != DEVICE:
         return value
     sides = list(zip(value.shape, value.stride(), strict=True))
@@ -182,7 +184,7 @@ def _make_zeros(value: Any) -> Any:
     return torch.zeros(reach, dtype=value.dtype).as_strided(value.shape, value.stride())
 
 
-def _is_on_cpu(generator: Any) -> bool:
+def _is_cpu_generator(generator: Any) -> bool:
     return isinstance(generator, torch.Generator) and generator.device.type == "cpu"
 
 
@@ -245,7 +247,9 @@ class Calls(TorchFunctionMode):
         return bool(stopped) and self.counts[stopped] <= cpu_calls.counts[stopped]
 
 
-def note_exception(error: Exception, other_device: OtherDevice, device_calls: Calls, cpu_calls: Calls) -> dict[str, Any]:
+def describe_device_exception(
+    error: Exception, other_device: OtherDevice, device_calls: Calls, cpu_calls: Calls
+) -> dict[str, Any]:
     """Note of an exception on the other device what :func:`call_on_other_device` tells."""
     words = str(error)
     mixed = any(each in words for each in _REFUSED) or (other_device.refused and _SCRIPT in words)
@@ -283,7 +287,7 @@ def call_on_other_device(
         with nullcontext() if is_opaque else calls, there:
             result = called(*moved, **(options or {}))
     except Exception as error:
-        notes = note_exception(error, there, calls, here)
+        notes = describe_device_exception(error, there, calls, here)
         return notes | {"read": notes["read"] or is_opaque}
     with torch._C.DisableTorchFunctionSubclass():
         places = [each.device.type for each in iterate_tensors(result)]

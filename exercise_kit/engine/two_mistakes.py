@@ -41,7 +41,7 @@ class Layout:
 def is_rearrangement(layout: Layout, wrong_function: Function) -> bool:
     """Say whether a wrong answer has the numbers of the right one in other places."""
     answer = _call_on_numbered_inputs(wrong_function, layout.inputs)
-    order = None if answer is None else _find_order(layout, answer, layout.inputs)
+    order = None if answer is None else _find_number_order(layout, answer, layout.inputs)
     return order is not None and not (order == torch.arange(len(order))).all()
 
 
@@ -63,7 +63,7 @@ def _make_numbered_tensor(like: Tensor) -> Tensor:
     return torch.arange(like.numel(), dtype=torch.float64).reshape(like.shape)
 
 
-def _find_order(layout: Layout, answer: Tensor, inputs: Sequence[Any]) -> Tensor | None:
+def _find_number_order(layout: Layout, answer: Tensor, inputs: Sequence[Any]) -> Tensor | None:
     """For each number of an answer to numbered inputs its place in the right answer; None where one has none."""
     right = layout.right(_make_numbered_tensor(inputs[0]), *inputs[1:]).flatten().long()
     found = answer.flatten().long()
@@ -79,7 +79,7 @@ def rearrange(layout: Layout, outer: Function, inner: Function, *inputs: Any) ->
     pattern = outer(_make_numbered_tensor(inputs[0]), *inputs[1:])
     answer = inner(*inputs)
     try:
-        order = _find_order(layout, pattern, inputs)
+        order = _find_number_order(layout, pattern, inputs)
         shape = layout.right(_make_numbered_tensor(inputs[0]), *inputs[1:]).shape
     except (RuntimeError, ValueError):
         return answer

@@ -293,7 +293,7 @@ class Report:
         """
         if self.earned is not None:
             return not self.waits and self.earned == self.points
-        passing = all(each.verdict == Verdict.PASS for each in self._select_counted())
+        passing = all(each.verdict == Verdict.PASS for each in self._list_counted_results())
         return self.problem is None and self.older is None and self.fraction > 0 and passing
 
     @property
@@ -306,15 +306,15 @@ class Report:
         """
         if not self.complete:
             return 0.0
-        guards = [each for each in self._select_counted() if each.guard]
-        others = [each for each in self._select_counted() if not each.guard]
+        guards = [each for each in self._list_counted_results() if each.guard]
+        others = [each for each in self._list_counted_results() if not each.guard]
         core, beside = (sum(each.worth for each in some if each.verdict == Verdict.PASS) for some in (others, guards))
         total = sum(each.worth for each in others)
         right = core / total if total else 1.0
         earned = core + right * beside
         return earned / (total + sum(each.worth for each in guards)) if earned else 0.0
 
-    def _select_counted(self) -> list[CheckResult]:
+    def _list_counted_results(self) -> list[CheckResult]:
         return [each for each in self.results if each.verdict != Verdict.UNDECIDED or each.waits]
 
     @property

@@ -48,14 +48,14 @@ def write_waiting_line(error: BaseException, trace: TracebackType | None) -> str
     """The line of a cell that waits, where this exception means that; else ""."""
     frames = _list_frames(trace)
     cell = next((each for each in frames if each.f_code.co_name.startswith(CELL)), None)
-    tree = _parse(_read_cell_source(cell)) if cell else None
-    if cell is None or tree is None or _has_check(tree):
+    tree = _parse_or_none(_read_cell_source(cell)) if cell else None
+    if cell is None or tree is None or _calls_check(tree):
         return ""
     unwritten = _find_unwritten_exercise(error, frames[-1])
     name = unwritten or _find_failed_exercise(error, tree, frames, cell.f_globals)
     if name is None:
         return ""
-    for each in _collect_made_names(tree, cell.f_lineno):
+    for each in _collect_names_assigned_from_line(tree, cell.f_lineno):
         _missing[each] = name
         cell.f_globals.pop(each, None)
     _excused.append(error)
@@ -95,7 +95,9 @@ def _find_unwritten_exercise(error: BaseException, last: FrameType) -> str | Non
     if isinstance(error, NameError):
         return _missing.get(error.name or "")
     known = (
-        _find_exercise(last.f_code.co_qualname.partition(".")[0]) if isinstance(error, NotImplementedError) else None
+        _find_exercise_of_object(last.f_code.co_qualname.partition(".")[0])
+        if isinstance(error, NotImplementedError)
+        else None
     )
     return known.name if known else None
 
@@ -123,7 +125,7 @@ def _has_failed(exercise: Exercise, namespace: Mapping[str, Any]) -> bool:
 
 def _collect_needed_names(tree: ast.Module, namespace: Mapping[str, Any]) -> set[str]:
     """The names that a cell uses, those that the cells that made these used, and so on."""
-    cells = filter(None, map(_parse, namespace.get("In", ())))
+    cells = filter(None, map(_parse_or_none, namespace.get("In", ())))
     made_in = {name: each for each in cells for name in _collect_bound_names(each.body)}
     found: set[str] = set()
     waiting = [tree]
@@ -134,7 +136,7 @@ def _collect_needed_names(tree: ast.Module, namespace: Mapping[str, Any]) -> set
     return found
 
 
-def _find_exercise(name: str) -> Exercise | None:
+def _find_exercise_of_object(name: str) -> Exercise | None:
     return next((each for each in course().exercises.values() if name in each.objects), None)
 
 
@@ -142,19 +144,19 @@ def _read_cell_source(cell: FrameType) -> str:
     return "".join(linecache.getlines(cell.f_code.co_filename))
 
 
-def _parse(source: str) -> ast.Module | None:
+def _parse_or_none(source: str) -> ast.Module | None:
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError):
         return None
 
 
-def _has_check(tree: ast.Module) -> bool:
+def _calls_check(tree: ast.Module) -> bool:
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     return any(isinstance(each, ast.Name) and each.id == "check" for each in calls)
 
 
-def _collect_made_names(tree: ast.Module, line: int) -> set[str]:
+def _collect_names_assigned_from_line(tree: ast.Module, line: int) -> set[str]:
     """The names to which a cell gives something from a line on, and those made before that it was about to fill."""
     before = [each for each in tree.body if (each.end_lineno or 0) < line]
     after = [each for each in tree.body if each not in before]

@@ -109,7 +109,7 @@ class Watchdog:
             sys.settrace(None)
         if self._has_handler:
             signal.signal(signal.SIGINT, self._before)
-        if self._shown and _can_overwrite(self._out):
+        if self._shown and _supports_carriage_return(self._out):
             self._print_text("\r" + " " * len(self._shown) + "\r")
         if self._interrupted or isinstance(error, KeyboardInterrupt):
             place = f", at “{self.claim}”" if self.claim else "."
@@ -129,7 +129,7 @@ class Watchdog:
         if self.paused or self._began is not None:  # a call within a call
             yield
             return
-        self._raise_pending()
+        self._raise_pending_interrupt()
         self._excused = 0.0
         self._began = began = time.monotonic()
         try:
@@ -139,9 +139,9 @@ class Watchdog:
             call = time.monotonic() - began - self._excused
             self._spent += call
         self._note_if_expired(call)
-        self._raise_pending()
+        self._raise_pending_interrupt()
 
-    def _raise_pending(self) -> None:
+    def _raise_pending_interrupt(self) -> None:
         if self._interrupted:
             raise KeyboardInterrupt
         if self.expired:
@@ -179,7 +179,7 @@ class Watchdog:
     def _show_notice(self, seconds: float) -> None:
         text = f"{self._name} has been running for {seconds:.0f} s, now at “{self.claim}”"
         self._shown = text
-        self._print_text(text if _can_overwrite(self._out) else f"{text}\n")
+        self._print_text(text if _supports_carriage_return(self._out) else f"{text}\n")
 
     def _print_text(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -194,14 +194,14 @@ class Watchdog:
                     self._before(number, frame)
                 return
             self._interrupted = True
-        if self._began is None or _is_importing(frame) or not self._is_code_of_student(frame):
+        if self._began is None or _is_importing(frame) or not self._is_student_code(frame):
             return
         self._knocks += 1
         if self._knocks > 1 and (self._is_tracing or sys.gettrace() is None):
             self._raise_in_handlers(frame)
-        self._raise_pending()
+        self._raise_pending_interrupt()
 
-    def _is_code_of_student(self, frame: FrameType | None) -> bool:
+    def _is_student_code(self, frame: FrameType | None) -> bool:
         """Say whether what runs is the student's, or a library's that it calls, unless somebody steps through it."""
         theirs: bool | None = None
         while frame:
@@ -220,7 +220,7 @@ class Watchdog:
             if traced_frame.f_code.co_filename.startswith(self._ours):
                 return None
             if event == "line":
-                self._raise_pending()
+                self._raise_pending_interrupt()
             return trace
 
         self._is_tracing = True
@@ -275,7 +275,7 @@ def _raise_sigint() -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-def _can_overwrite(out: TextIO) -> bool:
+def _supports_carriage_return(out: TextIO) -> bool:
     """Say whether a carriage return goes back to the begin of the line: in a terminal, and in Jupyter's cells."""
     with contextlib.suppress(Exception):
         return out.isatty() or type(out).__module__.startswith("ipykernel")

@@ -16,7 +16,7 @@ from pathlib import Path
 from exercise_kit.authoring.release import DATE, list_tracked_files
 from exercise_kit.exports.grades import ExportError
 from exercise_kit.exports.gradescope import Visibility
-from exercise_kit.files import explain_closed_folder
+from exercise_kit.files import explain_unreadable_folder
 
 SETUP, RUN = "setup.sh", "run_autograder"
 COURSE = "course"
@@ -38,11 +38,13 @@ def build_autograder(root: Path, visibility: Visibility = Visibility.VISIBLE) ->
     for needed in (*map(Path, _LESSONS), _HIDDEN):
         if not any(path.is_relative_to(needed) for path in paths):
             nothing = f"there is nothing in {root / needed}; name a clone of the course with --root"
-            raise ExportError(explain_closed_folder(root / needed) or nothing)
+            raise ExportError(explain_unreadable_folder(root / needed) or nothing)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in (SETUP, RUN):
-            _add_file(archive, name, _read_script(name).replace("VISIBILITY", visibility.value).encode(), 0o755)
+            _add_file(
+                archive, name, _read_gradescope_script(name).replace("VISIBILITY", visibility.value).encode(), 0o755
+            )
         for path in paths:
             _add_file(archive, f"{COURSE}/{path.as_posix()}", (root / path).read_bytes(), 0o644)
     return packed.getvalue()
@@ -57,7 +59,7 @@ def _list_course_files(root: Path) -> Iterator[Path]:
             yield path
 
 
-def _read_script(name: str) -> str:
+def _read_gradescope_script(name: str) -> str:
     return (files("exercise_kit") / "templates" / f"gradescope_{name}").read_text(encoding="utf-8")
 
 

@@ -13,11 +13,11 @@ import io
 from collections.abc import Mapping
 from pathlib import Path
 
-from exercise_kit.exports.grades import ExportError, Grades, make_row
+from exercise_kit.exports.grades import ExportError, Grades, make_student_row
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.roster import Student
 from exercise_kit.points import format_points
-from exercise_kit.quoting import make_harmless_cell
+from exercise_kit.quoting import escape_spreadsheet_cell
 
 COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 POINTS_POSSIBLE = "    Points Possible"
@@ -54,7 +54,7 @@ def read_gradebook(path: Path) -> dict[str, Columns]:
     return found
 
 
-def make_columns(student: Student) -> Columns:
+def make_student_columns(student: Student) -> Columns:
     """A roster's student: the id is taken for the login."""
     name = ", ".join(filter(None, (student.last_name, student.first_name)))
     return name or student.id, "", "", student.id, ""
@@ -69,11 +69,11 @@ def write(grades: Grades, people: Mapping[str, Columns] | None) -> str:
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*COLUMNS, *map(make_harmless_cell, grades.lessons)])
+    writer.writerow([*COLUMNS, *map(escape_spreadsheet_cell, grades.lessons)])
     writer.writerow([POINTS_POSSIBLE, "", "", "", "", *map(format_points, grades.maximum.values())])
     for student in grades.students:
-        columns = people[student] if people is not None else make_columns(Student(student))
-        writer.writerow([*map(make_harmless_cell, columns), *make_row(grades, student, _make_score_cell)])
+        columns = people[student] if people is not None else make_student_columns(Student(student))
+        writer.writerow([*map(escape_spreadsheet_cell, columns), *make_student_row(grades, student, _make_score_cell)])
     return text.getvalue()
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from exercise_kit.engine.rendering import render_text
-from exercise_kit.exports.grades import ExportError, choose_submission
+from exercise_kit.exports.grades import ExportError, choose_single_result
 from exercise_kit.judge.graded_report import make_graded_report
 from exercise_kit.judge.result import ExerciseResult, Result
 
@@ -47,16 +47,16 @@ def write(results: Sequence[Result], environment: Mapping[str, str], now: dateti
     if missing := dict.fromkeys(_FIELDS[field][-1] for field, value in values.items() if not value):
         advice = "Classroom 50's runner sets them: run this in its autograder.py"
         raise ExportError(f"the environment has no {', '.join(missing)}. {advice}")
-    result = choose_submission(results, "Classroom 50")
+    result = choose_single_result(results, "Classroom 50")
     if result is None or result.status != "graded":
         raise ExportError(f"it could not be graded: {result.reason if result else 'no lesson was handed in'}")
-    tests = [_make_test(each) for each in result.exercises]
+    tests = [_make_test_entry(each) for each in result.exercises]
     time = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
     scores = {key: sum(each[key] for each in tests) for key in ("score", "max-score")}
     return json.dumps({"schema": SCHEMA, **values, "datetime": time, **scores, "tests": tests}, indent=1) + "\n"
 
 
-def _make_test(exercise: ExerciseResult) -> dict[str, Any]:
+def _make_test_entry(exercise: ExerciseResult) -> dict[str, Any]:
     return {
         "test-name": exercise.name,
         "passed": exercise.score >= exercise.max_score,

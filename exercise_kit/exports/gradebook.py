@@ -26,7 +26,7 @@ from exercise_kit.nbgrader.gradebook import (
 from exercise_kit.nbgrader.roster import Student
 from exercise_kit.nbgrader.scores import CellScore, LessonScore, read_score
 from exercise_kit.points import format_points, round_to_hundredths
-from exercise_kit.quoting import make_harmless_cell, make_one_line
+from exercise_kit.quoting import escape_spreadsheet_cell, make_one_line
 from exercise_kit.reasons import Reason
 
 TOTAL = "total"
@@ -65,7 +65,7 @@ class ClassGrades:
                 )
 
 
-def read_class(class_dir: Path, lessons: Collection[str] = (), students: Collection[str] = ()) -> ClassGrades:
+def read_class_grades(class_dir: Path, lessons: Collection[str] = (), students: Collection[str] = ()) -> ClassGrades:
     """The grades in a class's gradebook.
 
     Args:
@@ -105,11 +105,11 @@ def _make_result(score: LessonScore) -> Result:
         return replace(base, status="error", reason=why)
     if score.waiting and not score.notes.graded:
         return replace(base, status="rejected", reason=score.notes.reason)
-    cells = tuple(_make_exercise(each, score) for each in score.cells)
+    cells = tuple(_make_exercise_result(each, score) for each in score.cells)
     return replace(base, score=score.score, exercises=cells, penalty=score.penalty)
 
 
-def _make_exercise(cell: CellScore, score: LessonScore) -> ExerciseResult:
+def _make_exercise_result(cell: CellScore, score: LessonScore) -> ExerciseResult:
     name = cell.name.removeprefix(make_check_grade_id(""))
     reason = None
     if cell in score.waiting:
@@ -139,7 +139,7 @@ COLUMNS = ("student_id", "last_name", "first_name", "email", "lesson")
 POINTS = ("automatic", "by_hand", "late_penalty", "score", "max_score", "not_graded_yet")
 
 
-def make_table(grades: ClassGrades, in_total: bool = False) -> Table:
+def make_grades_table(grades: ClassGrades, in_total: bool = False) -> Table:
     """A plain table: a line of headings, then who, the lesson, and of what the points are made.
 
     ``score`` is empty where a part of it is missing. Who handed nothing in has no line.
@@ -156,11 +156,11 @@ def make_table(grades: ClassGrades, in_total: bool = False) -> Table:
         if any(each.handed_in for each in several):
             person = grades.people[who]
             columns = (person.id, person.last_name, person.first_name, person.email, lesson)
-            table.append([*map(make_harmless_cell, columns), *_list_points(several)])
+            table.append([*map(escape_spreadsheet_cell, columns), *_list_point_columns(several)])
     return table
 
 
-def _list_points(scores: Sequence[LessonScore]) -> Iterator[str | float]:
+def _list_point_columns(scores: Sequence[LessonScore]) -> Iterator[str | float]:
     for field in ("automatic", "by_hand", "penalty"):
         yield round_to_hundredths(sum(getattr(each, field) for each in scores))
     whole = all(each.notes.finished and not each.waiting for each in scores)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exercise_kit.judge.result import VERSION, Result
-from exercise_kit.quoting import make_harmless_cell, make_one_line
+from exercise_kit.quoting import escape_spreadsheet_cell, make_one_line
 from exercise_kit.reasons import Reason
 
 
@@ -40,7 +40,7 @@ class Grades:
     def without(self, student: str, why: str) -> Grades:
         """The same less one student, of whom a sentence tells."""
         kept = {place: result for place, result in self.results.items() if place[0] != student}
-        return _make_table(kept, (*self.problems, f"{make_one_line(student)} {why}"))
+        return _collect_lesson_columns(kept, (*self.problems, f"{make_one_line(student)} {why}"))
 
 
 def read(path: Path) -> list[Result]:
@@ -74,7 +74,7 @@ def collect_grades(results: Sequence[Result], listed: Collection[str] | None = N
     found: dict[tuple[str, str], list[Result]] = {}
     problems = []
     for result in results:
-        if problem := describe_problem(result, listed):
+        if problem := describe_missing_grade(result, listed):
             problems.append(make_one_line(f"{result.path}: {problem}"))
         else:
             found.setdefault((result.student or "", result.assignment or ""), []).append(result)
@@ -83,13 +83,15 @@ def collect_grades(results: Sequence[Result], listed: Collection[str] | None = N
             where = " and ".join(each.path for each in several)
             which = "none of them is exported; leave the one that counts, and grade again"
             problems.append(make_one_line(f"{student} has {len(several)} results for {lesson} ({where}): {which}"))
-    grades = _make_table({place: several[0] for place, several in found.items() if len(several) == 1}, problems)
+    grades = _collect_lesson_columns(
+        {place: several[0] for place, several in found.items() if len(several) == 1}, problems
+    )
     if not grades.results:
         raise ExportError("\n".join((*problems, "There is no grade to export.")))
     return grades
 
 
-def choose_submission(results: Sequence[Result], system: str) -> Result | None:
+def choose_single_result(results: Sequence[Result], system: str) -> Result | None:
     """The result for a system that takes one submission at a time: the graded one, or why there is none; None: nothing.
 
     Raises:
@@ -99,7 +101,7 @@ def choose_submission(results: Sequence[Result], system: str) -> Result | None:
     if failed := [each for each in results if each.status not in ("graded", "rejected")]:
         raise ExportError(f"the grader failed, and that is no zero: {failed[0].reason}; grade it again")
     if waiting := [each for each in graded if each.waiting]:
-        raise ExportError(make_one_line(f"{waiting[0].path}: no grade, {describe_undecided(waiting[0])}"))
+        raise ExportError(make_one_line(f"{waiting[0].path}: no grade, {describe_undecided_exercises(waiting[0])}"))
     if len(graded) > 1 or (not graded and len(results) > 1):
         raise ExportError(f"{system} takes one submission at a time, and here are {len(results)}; grade one alone")
     return next(iter(graded or results), None)
@@ -113,7 +115,7 @@ _WAITS: dict[Reason | None, str] = {
 }
 
 
-def describe_undecided(result: Result) -> str:
+def describe_undecided_exercises(result: Result) -> str:
     """A clause on the exercises that could not be decided; part of a grade would look like the whole grade."""
     names: dict[str, list[str]] = {}
     for each in result.waiting:
@@ -124,7 +126,7 @@ def describe_undecided(result: Result) -> str:
     )
 
 
-def describe_problem(result: Result, listed: Collection[str] | None = None) -> str | None:
+def describe_missing_grade(result: Result, listed: Collection[str] | None = None) -> str | None:
     """Why there is no grade that can be handed on, as a clause; None: there is one.
 
     Args:
@@ -136,19 +138,19 @@ def describe_problem(result: Result, listed: Collection[str] | None = None) -> s
     if result.status != "graded":
         return f"no grade, for the grader failed: {result.reason}; grade it again"
     if result.waiting:
-        return f"no grade, {describe_undecided(result)}"
+        return f"no grade, {describe_undecided_exercises(result)}"
     if not result.student:
         return "no student, so no grade: grade a tree of submitted/STUDENT/LESSON/, whose folders name the students"
     if not result.assignment:
         return "no lesson, so no grade"
     if listed is not None and result.student not in listed:
         return f"{result.student} is not in the roster: left out"
-    if make_harmless_cell(result.student) != result.student:
+    if escape_spreadsheet_cell(result.student) != result.student:
         return f"{result.student} cannot stand in a spreadsheet as it is written: enter this grade by hand"
     return None
 
 
-def _make_table(results: dict[tuple[str, str], Result], problems: Iterable[str]) -> Grades:
+def _collect_lesson_columns(results: dict[tuple[str, str], Result], problems: Iterable[str]) -> Grades:
     points: dict[str, set[float]] = {}
     for (_, lesson), result in results.items():
         points.setdefault(lesson, set()).add(result.max_score)
@@ -162,6 +164,6 @@ def _make_table(results: dict[tuple[str, str], Result], problems: Iterable[str])
     return Grades(students, {lesson: max(several) for lesson, several in points.items()}, results, tuple(said))
 
 
-def make_row(grades: Grades, student: str, cell: Callable[[Result | None], Iterable[str]]) -> list[str]:
+def make_student_row(grades: Grades, student: str, cell: Callable[[Result | None], Iterable[str]]) -> list[str]:
     """A student's cells, those of each lesson from its result (None: there is none)."""
     return [each for lesson in grades.lessons for each in cell(grades.results.get((student, lesson)))]

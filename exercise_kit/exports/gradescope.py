@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from exercise_kit.engine.rendering import render_text
-from exercise_kit.exports.grades import choose_submission
+from exercise_kit.exports.grades import choose_single_result
 from exercise_kit.judge.graded_report import make_graded_report
 from exercise_kit.judge.result import Result
 from exercise_kit.points import format_points, round_to_hundredths
@@ -36,9 +36,9 @@ def write(results: Sequence[Result], visibility: Visibility = Visibility.VISIBLE
     Raises:
         ExportError: there are several, or the grader failed, which must not read as a zero.
     """
-    result = choose_submission(results, "Gradescope")
+    result = choose_single_result(results, "Gradescope")
     if result and result.status == "graded":
-        made = _render_result(result)
+        made = _make_result_entry(result)
     else:
         reason = f"It could not be graded: {result.reason}" if result else NOTHING
         made = {"score": 0, "output": make_legible(reason), "tests": []}
@@ -46,7 +46,7 @@ def write(results: Sequence[Result], visibility: Visibility = Visibility.VISIBLE
     return json.dumps(made, indent=1) + "\n"
 
 
-def _render_result(result: Result) -> dict[str, Any]:
+def _make_result_entry(result: Result) -> dict[str, Any]:
     tests = [
         {
             "name": each.name,

@@ -13,17 +13,17 @@ import csv
 import io
 from collections.abc import Mapping
 
-from exercise_kit.exports.grades import Grades, make_row
+from exercise_kit.exports.grades import Grades, make_student_row
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.roster import Student
 from exercise_kit.points import format_points
-from exercise_kit.quoting import make_harmless_cell
+from exercise_kit.quoting import escape_spreadsheet_cell
 
 ID_NUMBER, EMAIL = "ID number", "Email address"
 NO_GRADE = "-"  # as Moodle's own export writes it; the import leaves such a grade empty
 
 
-def drop_unidentified(grades: Grades, people: Mapping[str, Student] | None) -> Grades:
+def drop_students_without_email(grades: Grades, people: Mapping[str, Student] | None) -> Grades:
     """The same less the students who have no email address, where the others have one."""
     if people is not None and _has_email(grades, people):
         for student in grades.students:
@@ -44,12 +44,14 @@ def write(grades: Grades, people: Mapping[str, Student] | None) -> str:
     writer = csv.writer(text, lineterminator="\n")
     who = ("First name", "Last name", ID_NUMBER, *([EMAIL] if by_email else ())) if people is not None else (ID_NUMBER,)
     writer.writerow(
-        [*who, *(make_harmless_cell(f"{each}{end}") for each in grades.lessons for end in ("", " (feedback)"))]
+        [*who, *(escape_spreadsheet_cell(f"{each}{end}") for each in grades.lessons for end in ("", " (feedback)"))]
     )
     for student in grades.students:
         person = people[student] if people is not None else Student(student)
         columns = (person.first_name, person.last_name, person.id, person.email) if people is not None else (person.id,)
-        writer.writerow([*map(make_harmless_cell, columns[: len(who)]), *make_row(grades, student, _make_grade_cells)])
+        writer.writerow(
+            [*map(escape_spreadsheet_cell, columns[: len(who)]), *make_student_row(grades, student, _make_grade_cells)]
+        )
     return text.getvalue()
 
 
@@ -67,4 +69,4 @@ def _make_grade_cells(result: Result | None) -> tuple[str, str]:
         parts.append(f"{each.name} {format_points(each.score)} of {format_points(each.max_score)}{looks}{comment}")
     if result.penalty:
         parts.append(f"late: -{format_points(result.penalty)}")
-    return format_points(result.score), make_harmless_cell("; ".join(parts))
+    return format_points(result.score), escape_spreadsheet_cell("; ".join(parts))

@@ -85,7 +85,7 @@ class HiddenChecks:
                         raise HiddenChecksError(f"{place}: {exercise} has another check of this name", file)
                     found.setdefault(exercise, []).append(check)
             except HiddenChecksError as error:
-                if not (about := _find_exercises(file)):
+                if not (about := _find_exercises_of_file(file)):
                     raise
                 self.problems = dict.fromkeys(about, f"{folder.name}/{error}") | self.problems
         return found
@@ -107,7 +107,7 @@ class HiddenChecks:
         """
         probe = Probe(derive_seed(key, exercise, check.name))
         with _capture_output() as printed:
-            outcome = evaluate_check(check, student, probe, self._make_given(exercise, student, probe))
+            outcome = evaluate_check(check, student, probe, self._make_extra_arguments(exercise, student, probe))
         outcome = replace(outcome, log=printed.getvalue())
         error = outcome.failure.error if outcome.failure else None
         if is_out_of_memory(error):
@@ -130,7 +130,7 @@ class HiddenChecks:
         if of not in self._refusals:
             student, probe = make_reference_student(exercise), Probe(derive_seed(key, exercise, check.name))
             with _capture_output():
-                found = evaluate_check(check, student, probe, self._make_given(exercise, student, probe))
+                found = evaluate_check(check, student, probe, self._make_extra_arguments(exercise, student, probe))
             failure, folder = found.failure, check.file.parent
             if failure and failure.error:
                 place = f"{folder.name}/{describe_error_with_line(failure.error, folder, check.file.name)}"
@@ -139,7 +139,7 @@ class HiddenChecks:
                 self._refusals[of] = f"{check.place} {REFUSES}. {found.result.message}" if failure else ""
         return self._refusals[of]
 
-    def _make_given(self, exercise: str, student: Student, probe: Probe) -> Given:
+    def _make_extra_arguments(self, exercise: str, student: Student, probe: Probe) -> Given:
         """Make what a check names beside student and probe."""
 
         def make_results_fixture() -> object:
@@ -194,7 +194,7 @@ def _list_graded_checks(name: str) -> tuple[Check, ...]:
     return exercise.list_graded_checks(course().exercises.get(exercise.variant_of))
 
 
-def _find_exercises(file: Path) -> Collection[str]:
+def _find_exercises_of_file(file: Path) -> Collection[str]:
     """The exercises that a file of checks is about: by its marks, and by its name."""
     content = b""
     with contextlib.suppress(OSError):  # that has been said

@@ -49,7 +49,7 @@ def read_added_checks(file: Path) -> Iterator[tuple[str, Check]]:
         try:
             if is_fixture:
                 raise ValueError("fixtures are not read; call a function")
-            yield from _make_checks(name, value, of_all)
+            yield from _make_checks_of_function(name, value, of_all)
         except ValueError as problem:
             line = inspect.unwrap(value).__code__.co_firstlineno
             raise HiddenChecksError(f"{file.name}:{line}: {name}: {problem}", file) from None
@@ -72,7 +72,9 @@ def _import_file(file: Path) -> ModuleType:
     return module
 
 
-def _make_checks(name: str, function: Callable[..., Any], file_marks: list[Any]) -> Iterator[tuple[str, Check]]:
+def _make_checks_of_function(
+    name: str, function: Callable[..., Any], file_marks: list[Any]
+) -> Iterator[tuple[str, Check]]:
     claim = " ".join((function.__doc__ or "").strip().partition("\n\n")[0].split())
     claim = claim or f"{name.removeprefix('test_').replace('_', ' ').capitalize()}."
     names = tuple(inspect.signature(function).parameters)

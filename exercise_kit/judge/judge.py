@@ -15,7 +15,7 @@ from exercise_kit.hidden_checks.checks import HiddenChecks
 from exercise_kit.judge.result import OUT_OF_MEMORY, Result
 from exercise_kit.judge.session import GradingSession
 from exercise_kit.sandbox.limits import GraderFailed, Limits
-from exercise_kit.sandbox.package_view import provide_view
+from exercise_kit.sandbox.package_view import get_or_build_view
 from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.sandbox.warm_process import WarmProcess
 from exercise_kit.submission.submission import Submission
@@ -46,7 +46,7 @@ class Judge(AbstractContextManager["Judge"]):
         torch.set_num_threads(1)  # its tensors are tiny: more threads take ten times as long, and another job's core
         self._secret = secret
         # by number: the class of an earlier release may have another name for the lesson
-        self._views = {lesson[:2]: provide_view(lesson) for lesson in course().lessons}
+        self._views = {lesson[:2]: get_or_build_view(lesson) for lesson in course().lessons}
         views = list(self._views.values())
         self._sandbox = Sandbox(limits or Limits(), sandboxed=sandboxed, views=views, warm=warm)
         try:

@@ -240,7 +240,7 @@ class Result:
         return cls(**{**entry, **made})
 
 
-def tell_what_waits(result: Result) -> Result:
+def add_wait_causes_to_reason(result: Result) -> Result:
     """The same, whose reason tells the instructor too which exercises are not graded yet, and what they wait for."""
     names: dict[str, list[str]] = {}
     for each in result.exercises:
@@ -251,7 +251,7 @@ def tell_what_waits(result: Result) -> Result:
         f"student: {cause}"
         for cause, several in names.items()
     )
-    return replace(result, reason=join_clauses(result.reason, *said))
+    return replace(result, reason=join_reason_clauses(result.reason, *said))
 
 
 def replace_exercises(result: Result, exercises: Iterable[ExerciseResult]) -> Result:
@@ -261,7 +261,7 @@ def replace_exercises(result: Result, exercises: Iterable[ExerciseResult]) -> Re
     return replace(result, exercises=every, score=round(score, 4), max_score=round(max_score, 4))
 
 
-def join_clauses(*clauses: str | None) -> str | None:
+def join_reason_clauses(*clauses: str | None) -> str | None:
     """A reason of those clauses that there are; None: there is none."""
     return "; ".join(filter(None, clauses)) or None
 

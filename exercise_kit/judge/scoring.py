@@ -27,7 +27,7 @@ def merge_outcomes(own_outcomes: Sequence[Outcome], right_outcomes: Sequence[Out
     """The outcomes that count, and how many checks pass only with the model solutions of the parts.
 
     Args:
-        own_outcomes: with the student's own parts; of a class of which something is not written, its checks earn nothing.
+        own_outcomes: with the student's own parts; a class of which something is not written earns nothing.
         right_outcomes: of the same checks, with the model solutions; those that could not be evaluated are missing.
     """
     again = {each.check.name: each for each in right_outcomes}
@@ -36,10 +36,10 @@ def merge_outcomes(own_outcomes: Sequence[Outcome], right_outcomes: Sequence[Out
     }
     if not gained:
         return list(own_outcomes), 0
-    return [_choose_better(each, again.get(each.check.name, each)) for each in own_outcomes], len(gained)
+    return [_choose_better_outcome(each, again.get(each.check.name, each)) for each in own_outcomes], len(gained)
 
 
-def _choose_better(first: Outcome, second: Outcome) -> Outcome:
+def _choose_better_outcome(first: Outcome, second: Outcome) -> Outcome:
     """The second where it passes, and its record for the mistake's name; of a second failure no word is shown.
 
     The model solution stood beside the answer then, and a hostile one could put it into an exception's text or a
@@ -61,12 +61,12 @@ def compute_fraction(exercise: str, outcomes: Sequence[Outcome]) -> float:
     """
     if course().exercises[exercise].is_class and any(each.result.unwritten for each in outcomes):
         return 0.0
-    counted = _list_decided(outcomes)
+    counted = _list_decided_outcomes(outcomes)
     earned = sum(each.check.worth for each in counted if each.result.verdict == Verdict.PASS)
     return earned / sum(each.check.worth for each in counted) if counted else 0.0
 
 
-def _list_decided(outcomes: Sequence[Outcome]) -> list[Outcome]:
+def _list_decided_outcomes(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """List what the checks found that give points and could decide."""
     return [each for each in outcomes if each.check.worth and each.result.verdict != Verdict.UNDECIDED]
 
@@ -104,7 +104,7 @@ def score_checks(
             for each in results
         )
     waits_for = ""
-    if problem is None and outcomes and not _list_decided(outcomes):
+    if problem is None and outcomes and not _list_decided_outcomes(outcomes):
         problem, reason = NOTHING_DECIDED.format(exercise), Reason.NOTHING_DECIDED
         waits_for = next((each.broke for each in outcomes if each.broke), "")
     score = round(max_score * compute_fraction(exercise, outcomes), 4)
@@ -114,7 +114,7 @@ def score_checks(
     )
 
 
-def fail_checks(
+def fail_all_checks(
     exercise: str,
     max_score: float | None,
     checks: Sequence[Check],

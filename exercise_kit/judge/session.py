@@ -31,10 +31,10 @@ from exercise_kit.judge.result import (
     LogKind,
     Result,
     Status,
-    join_clauses,
+    join_reason_clauses,
     replace_exercises,
 )
-from exercise_kit.judge.scoring import OUR_ERROR, fail_checks, merge_outcomes, score_checks
+from exercise_kit.judge.scoring import OUR_ERROR, fail_all_checks, merge_outcomes, score_checks
 from exercise_kit.judge.submission_workers import SubmissionWorkers, WorkerUnavailable
 from exercise_kit.reasons import Reason
 from exercise_kit.sandbox.limits import GraderFailed, WorkerLost
@@ -42,7 +42,7 @@ from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.sandbox import Sandbox, Worker
 from exercise_kit.submission.flags import FORBIDDEN_FUNCTION, OTHER_CODE
 from exercise_kit.submission.result_file import ResultFile, read_contents
-from exercise_kit.submission.shown_code import find_other_code
+from exercise_kit.submission.shown_code import find_code_that_answered_instead
 from exercise_kit.submission.submission import ExerciseAnswer, Submission
 
 # checks of one submission that may stay undecided because the grader itself failed; a score from fewer checks would be
@@ -96,7 +96,7 @@ class GradingSession:
         if submission.rejected:
             return self._make_result("rejected", submission.reason)
         try:
-            for answer in sorted(submission.exercises, key=lambda each: _find_withheld(each.name)):
+            for answer in sorted(submission.exercises, key=lambda each: _describe_withheld(each.name)):
                 began = time.perf_counter()
                 result = self._grade_answer(answer)
                 results[answer.name] = replace(result, seconds=time.perf_counter() - began)
@@ -110,7 +110,7 @@ class GradingSession:
             self._workers.close()
         return replace(
             replace_exercises(self._make_result("graded"), (results[each.name] for each in submission.exercises)),
-            reason=join_clauses(submission.reason, *found.reasons),
+            reason=join_reason_clauses(submission.reason, *found.reasons),
             flags=tuple(dict.fromkeys((*submission.flags, *found.flags, *self._sandbox.flags))),
             notes=(*submission.notes, *found.notes),
             runs=self._workers.outputs,
@@ -135,23 +135,23 @@ class GradingSession:
         if not checks or name not in course().exercises:
             raise HiddenChecksError(f"there are no hidden checks of {name}")
         if answer.file and not answer.problem:
-            return self._grade_file(answer, answer.file, checks)
+            return self._grade_result_file(answer, answer.file, checks)
         if answer.file or answer.source is None:
-            return fail_checks(name, worth, checks, answer.problem, answer.reason, answer.kind)
+            return fail_all_checks(name, worth, checks, answer.problem, answer.reason, answer.kind)
         try:
-            worker = self._workers.ready(_find_withheld(name))
-            undefined, kind, nothing = self._find_undefined_names(answer, worker)
+            worker = self._workers.ready(_describe_withheld(name))
+            undefined, kind, nothing = self._describe_undefined_names(answer, worker)
             asked = None if nothing else self._ask_checks(name, checks, worker)
         except (WorkerLost, WorkerUnavailable) as error:
             words = error.words if isinstance(error, WorkerLost) else str(error)
             if isinstance(error, WorkerLost):
                 self._workers.record_loss(error, name)
             whole, kind = (f"{each} was not evaluated: the submission {words}" for each in (name, "the answer"))
-            return fail_checks(name, worth, checks, whole, Reason.NOT_RUN, kind)
+            return fail_all_checks(name, worth, checks, whole, Reason.NOT_RUN, kind)
         problem = " ".join(filter(None, (answer.problem, undefined))) or None
         reason = Reason.NOT_DEFINED if undefined else answer.reason
         if asked is None:
-            return fail_checks(name, worth, checks, problem, reason, kind)
+            return fail_all_checks(name, worth, checks, problem, reason, kind)
         return self._score_answer(answer, checks, asked, problem, reason)
 
     def _score_answer(
@@ -161,14 +161,14 @@ class GradingSession:
         name, worth = answer.name, answer.max_score
         if why := describe_forbidden_call(course().rules.get(name), asked.called):
             self.findings.flag(FORBIDDEN_FUNCTION, name, why)
-            return fail_checks(name, worth, checks, why, Reason.FORBIDDEN, course().rules[name].why.rstrip("."))
+            return fail_all_checks(name, worth, checks, why, Reason.FORBIDDEN, course().rules[name].why.rstrip("."))
         if why := self._find_other_code(name, asked.answered):
-            return fail_checks(name, worth, checks, why, Reason.FORBIDDEN, "other code answers")
+            return fail_all_checks(name, worth, checks, why, Reason.FORBIDDEN, "other code answers")
         if self._workers.is_alive:  # an answer that has ended its worker gets no second run
             self._evaluated[name] = asked.outcomes, problem, reason
         return score_checks(name, worth, asked.outcomes, problem, reason, written=_read_definitions(answer))
 
-    def _grade_file(self, answer: ExerciseAnswer, file: ResultFile, checks: Sequence[Check]) -> ExerciseResult:
+    def _grade_result_file(self, answer: ExerciseAnswer, file: ResultFile, checks: Sequence[Check]) -> ExerciseResult:
         """Grade a result that lies beside the notebook: read here as numbers, nothing of it runs."""
         handed_in = read_contents(file)
         objects = {answer.name: lambda: handed_in}
@@ -192,7 +192,7 @@ class GradingSession:
     def _find_other_code(self, exercise: str, answered: Sequence[str]) -> str | None:
         """Flag code that answered and is not the code that the page shows; a sentence where that is certain."""
         for name in course().exercises[exercise].objects:
-            found = find_other_code(name, *self._workers.cells_run, answered)
+            found = find_code_that_answered_instead(name, *self._workers.cells_run, answered)
             if found:
                 self.findings.flag(OTHER_CODE, exercise, found.words)
                 if found.is_certain:
@@ -222,7 +222,7 @@ class GradingSession:
     def _ask_with_model_parts(self, answer: ExerciseAnswer, checks: Sequence[Check]) -> list[Outcome]:
         """What checks find in a separate worker, in which the answer calls the model solutions of its parts."""
         outcomes, rule = list[Outcome](), course().rules.get(answer.name)
-        lent = self._workers.with_model_parts(answer, _find_withheld(answer.name))
+        lent = self._workers.with_model_parts(answer, _describe_withheld(answer.name))
         with suppress(WorkerLost, GraderFailed), lent as worker:
             worker.apply_rule(rule)
             for check in checks:
@@ -256,7 +256,9 @@ class GradingSession:
                 worker.apply_rule(course().rules.get(name))
             elif worker.lost:
                 named = self._name_failures(name, outcomes[:-1])
-                return _Asked([*named, *self._fail_rest(name, outcomes[-1], checks, worker.lost)], called, answered)
+                return _Asked(
+                    [*named, *self._fail_remaining_checks(name, outcomes[-1], checks, worker.lost)], called, answered
+                )
         worker.apply_rule(None)
         if self._failures and all(each.result.verdict == Verdict.UNDECIDED for each in outcomes):
             raise GraderFailed(f"the grader failed, and so nothing could be decided about {name}")
@@ -304,7 +306,9 @@ class GradingSession:
             self.findings.log.append(LogEntry(LogKind.GRADER_FAILED, text, name))
             return list(outcomes)
 
-    def _fail_rest(self, name: str, running: Outcome, checks: Sequence[Check], lost: WorkerLost) -> Iterator[Outcome]:
+    def _fail_remaining_checks(
+        self, name: str, running: Outcome, checks: Sequence[Check], lost: WorkerLost
+    ) -> Iterator[Outcome]:
         """The check that was ``running`` and those behind it: what it says of the loss goes for all of them."""
         self._workers.record_loss(lost, name)
         first = running.result
@@ -313,7 +317,7 @@ class GradingSession:
         for check in checks[checks.index(running.check) :]:
             yield Outcome(check, replace(first, name=check.name, claim=check.claim))
 
-    def _find_undefined_names(self, answer: ExerciseAnswer, worker: Worker) -> tuple[str, str, bool]:
+    def _describe_undefined_names(self, answer: ExerciseAnswer, worker: Worker) -> tuple[str, str, bool]:
         """What is wrong with the names that the exercise asks for, its kind, and whether none can be evaluated."""
         exercise = course().exercises[answer.name]
         wanted = "class" if exercise.is_class else "function"
@@ -332,7 +336,7 @@ class GradingSession:
         return " ".join(problems), kind, len(missing) + len(other) == len(exercise.objects)
 
 
-def _find_withheld(name: str) -> str:
+def _describe_withheld(name: str) -> str:
     """What is not there where an exercise's answer is evaluated; empty: nothing is withheld."""
     return course().rules[name].withheld if name in course().rules else ""
 

@@ -119,7 +119,7 @@ class SubmissionWorkers:
             try:
                 for some in (before, cells[len(before) :]):
                     list(worker.run(some, ended))
-                    worker.lend(model)
+                    worker.define_without_source(model)
                 yield worker
             finally:
                 self._spent += worker.spent
@@ -129,7 +129,7 @@ class SubmissionWorkers:
         flag = TIMEOUT if lost.kind in ("time", "cpu") else STOPPED
         if lost.cell is not None:
             exercise = self._find_exercise(lost.cell)
-        what = f"{exercise}: its code" if lost.cell is None else self._name_cell(lost.cell)
+        what = f"{exercise}: its code" if lost.cell is None else self._describe_cell_in_words(lost.cell)
         self._findings.flag(flag, exercise, f"{what} {lost.words}")
 
     def describe_cell_failure(self, cell: int | None) -> tuple[str, str]:
@@ -170,7 +170,7 @@ class SubmissionWorkers:
                 if run.error or run.passed:
                     self._incomplete.add(run.index)
                 if run.error and run.stopped:
-                    self._report_error(run.index, run.error, True)
+                    self._record_cell_error(run.index, run.error, True)
         except WorkerLost as lost:
             self.record_loss(lost)
             if lost.cell is not None:
@@ -184,30 +184,30 @@ class SubmissionWorkers:
                 self._outputs.setdefault(run.index, CellOutputs(run.index, run.outputs))
                 if run.error:
                     self._ended.setdefault(run.index, run.at)
-                    self._report_error(run.index, run.error, run.stopped)
+                    self._record_cell_error(run.index, run.error, run.stopped)
         except WorkerLost as lost:
             self.record_loss(lost)
             if lost.cell is None:
                 return
             self._left_out[lost.cell] = lost.words
-            self._findings.reasons.append(f"{self._name_cell(lost.cell)} {lost.words}, and was left out")
+            self._findings.reasons.append(f"{self._describe_cell_in_words(lost.cell)} {lost.words}, and was left out")
             note = {"output_type": "stream", "name": "stderr", "text": f"This cell {lost.words}.\n"}
             self._outputs[lost.cell] = CellOutputs(lost.cell, (note,))
 
-    def _report_error(self, index: int, error: tuple[str, str], stopped: bool) -> None:
+    def _record_cell_error(self, index: int, error: tuple[str, str], stopped: bool) -> None:
         """An answer whose cell breaks off may be half of one; other cells may break off as they like, but in time."""
         if index in self._raised:
             return
         self._raised[index] = quote_first_line(error[0]).strip("`"), quote_first_line(error[1])
         reasons = self._findings.reasons
         if stopped:
-            reasons.append(f"{self._name_cell(index)} took too long, and was stopped")
+            reasons.append(f"{self._describe_cell_in_words(index)} took too long, and was stopped")
             self._findings.flag(TIMEOUT, self._find_exercise(index), reasons[-1])
         elif self._find_exercise(index):
             raised = " ".join(filter(None, self._raised[index]))
-            reasons.append(f"{self._name_cell(index)} raised {raised} when it ran")
+            reasons.append(f"{self._describe_cell_in_words(index)} raised {raised} when it ran")
 
-    def _name_cell(self, index: int) -> str:
+    def _describe_cell_in_words(self, index: int) -> str:
         """The cell of one_hot; cell 7, where it holds no answer."""
         name = self._find_exercise(index)
         return f"the cell of {name}" if name else f"cell {index + 1}"

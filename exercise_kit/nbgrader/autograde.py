@@ -28,21 +28,21 @@ from exercise_kit.batch.locations import lock_folder
 from exercise_kit.conventions import make_check_grade_id
 from exercise_kit.judge.result import Result
 from exercise_kit.nbgrader.class_table import NOT_GRADED, Row, describe_manual_grading, render_class_table
-from exercise_kit.nbgrader.earlier import Earlier, read_earlier
-from exercise_kit.nbgrader.fault_messages import DISK_ERRORS, describe_fault, install_faults
+from exercise_kit.nbgrader.earlier import Earlier, read_earlier_grading
+from exercise_kit.nbgrader.fault_messages import DISK_ERRORS, describe_fault, install_fault_messages
 from exercise_kit.nbgrader.feedback import install_feedback
 from exercise_kit.nbgrader.generate import install_generate
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, describe_address, make_engine, refuse_new_gradebook
 from exercise_kit.nbgrader.grader_notes import Noted, read_notes, update_same_file_flags
 from exercise_kit.nbgrader.handed_in import digest_folder, matches_student_option
-from exercise_kit.nbgrader.roster import NO_ADDRESS, breaks_page_addresses
-from exercise_kit.nbgrader.scores import find_students_to_look_at_again, find_waiting_students
-from exercise_kit.nbgrader.typed_points import install_points
+from exercise_kit.nbgrader.roster import NO_ADDRESS, breaks_formgrader_addresses
+from exercise_kit.nbgrader.scores import find_students_to_review, find_waiting_students
+from exercise_kit.nbgrader.typed_points import install_points_validation
 from exercise_kit.nbgrader.validate import install_validate
 from exercise_kit.progress_bar import SECONDS, Count
 from exercise_kit.quoting import make_one_line
 from exercise_kit.report.terminal import describe_remarks, format_score
-from exercise_kit.submission.find import FoundFile, describe_stray_files, find, find_out_of_place
+from exercise_kit.submission.find import FoundFile, describe_stray_files, find, find_misplaced_work
 from exercise_kit.submission.flags import SAME_FILE
 from exercise_kit.submission.released import Lessons, ReleasedError, remember_class
 
@@ -80,8 +80,8 @@ def install() -> None:
     """
     for module in (nbgrader.apps.autogradeapp, nbgrader.apps.api):
         module.Autograde = JudgedAutograde
-    install_faults()
-    install_points()
+    install_fault_messages()
+    install_points_validation()
     install_feedback()
     install_generate()
     install_validate()
@@ -102,7 +102,7 @@ class JudgedAutograde(Autograde):
         self._rows: dict[str, Row] = {}
         self._again: dict[str, str] = {}  # why a student is graded once more
         self._said = False  # that there is another grader
-        self._students = [path.name for path in _list_folders(submitted)]
+        self._students = [path.name for path in _list_student_folders(submitted)]
         chosen = [name for name in self._students if matches_student_option(name, wanted)]
         handed_in = [submitted / name / lesson for name in chosen if (submitted / name / lesson).is_dir()]
         self.assignments = {str(folder): [str(folder / f"{lesson}.ipynb")] for folder in handed_in}
@@ -122,14 +122,14 @@ class JudgedAutograde(Autograde):
         try:
             self._require_release(self.coursedir.assignment_id)
             with refuse_new_gradebook():
-                failed = self._convert_all(self.coursedir.assignment_id)
+                failed = self._convert_all_students(self.coursedir.assignment_id)
                 self._flag_same_file(self.coursedir.assignment_id)
-                self._log_table(self.coursedir.assignment_id)
+                self._log_result_table(self.coursedir.assignment_id)
         except GradebookError as error:
             self._stop_with_error(f"{error}; {KEPT}")
         except DBAPIError as error:
             where = describe_address(make_url(self.coursedir.db_url))
-            self._stop_with_error(f"the gradebook {where} cannot be used: {_describe_cause(error)}; {KEPT}")
+            self._stop_with_error(f"the gradebook {where} cannot be used: {_describe_error_cause(error)}; {KEPT}")
         except OSError as error:
             self._stop_with_error(f"{describe_fault(error, self.coursedir.root)}; {KEPT}")
         if failed:
@@ -145,7 +145,7 @@ class JudgedAutograde(Autograde):
             said = "; ".join(filter(None, [self._again.get(student), describe_remarks(result)]))
             self._rows[student] = Row(student, points, said, result.waits_for)
 
-    def _convert_all(self, lesson: str) -> list[str]:
+    def _convert_all_students(self, lesson: str) -> list[str]:
         """Those at whom the grader failed; what the gradebook or the disk has against all stops it."""
         failed = []
         recorded = self._read_recorded_points(lesson)
@@ -155,9 +155,9 @@ class JudgedAutograde(Autograde):
             student = Path(folder).parent.name
             self.notebooks = self.assignments[folder]
             try:
-                with self._take_turn():
-                    self._earlier = self._read_earlier(lesson, student)
-                    if self._is_wanted(lesson, student, recorded):
+                with self._lock_grading():
+                    self._earlier = self._read_earlier_grading(lesson, student)
+                    if self._is_grading_needed(lesson, student, recorded):
                         self._convert_student(lesson, student)
             except (DBAPIError, GradebookError):
                 raise
@@ -178,14 +178,14 @@ class JudgedAutograde(Autograde):
         resources["nbgrader"] |= {SUBMISSION: self._submission, EARLIER: self._earlier}
         return resources
 
-    def _read_earlier(self, lesson: str, student: str) -> Earlier:
+    def _read_earlier_grading(self, lesson: str, student: str) -> Earlier:
         page = Path(self._format_dest(lesson, student)) / f"{lesson}.ipynb"
         if not page.is_file():
             return Earlier()
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
-            return read_earlier(page, gradebook, lesson, student)
+            return read_earlier_grading(page, gradebook, lesson, student)
 
-    def _is_wanted(self, lesson: str, student: str, recorded: _Recorded) -> bool:
+    def _is_grading_needed(self, lesson: str, student: str, recorded: _Recorded) -> bool:
         """Say whether to grade one: as nbgrader says, and where what is there is not the grade of what was handed in.
 
         A run that was killed leaves a page without points, and new work can come without a newer timestamp.
@@ -211,7 +211,7 @@ class JudgedAutograde(Autograde):
             recorded.update(self._read_recorded_points(lesson))  # by somebody who grades at the same time
         if not recorded.agrees_with_notes(student, notes):
             return "there is a page, but no points are in the gradebook"
-        if notes.submission and (now := self._digest_work(lesson, student)) and now != notes.submission:
+        if notes.submission and (now := self._digest_handed_in_work(lesson, student)) and now != notes.submission:
             return "it was handed in again"
         if notes.points != {name: recorded.points.get(name, worth) for name, worth in notes.points.items()}:
             return "its points are others now"
@@ -219,7 +219,7 @@ class JudgedAutograde(Autograde):
             return f"{', '.join(waiting)} was not graded yet"
         return ""
 
-    def _digest_work(self, lesson: str, student: str) -> str:
+    def _digest_handed_in_work(self, lesson: str, student: str) -> str:
         with suppress(ReleasedError, KeyError):
             return digest_folder(Path(self._format_source(lesson, student)), Lessons(Path(self.coursedir.root)))
         return ""
@@ -237,7 +237,7 @@ class JudgedAutograde(Autograde):
     def _flag_same_file(self, lesson: str) -> None:
         """Flag the copies of one trained model, in all pages and in the rows of those who were graded now."""
         lessons = Lessons(Path(self.coursedir.root))
-        with suppress(ReleasedError), self._take_turn():
+        with suppress(ReleasedError), self._lock_grading():
             flagged = update_same_file_flags(self.coursedir, lessons.get(lesson)) if lesson in lessons.names else set()
             for student in sorted(flagged):
                 if row := self._rows.get(student):
@@ -245,7 +245,7 @@ class JudgedAutograde(Autograde):
                     said = "; ".join(filter(None, [f"[{SAME_FILE}]", row.remarks]))
                     self._rows[student] = row._replace(remarks=said)
 
-    def _take_turn(self) -> AbstractContextManager[None]:
+    def _lock_grading(self) -> AbstractContextManager[None]:
         return lock_folder(Path(self.coursedir.root) / ".vit_course" / "autograde", self._warn_once_of_other_grader)
 
     def _warn_once_of_other_grader(self) -> None:
@@ -256,7 +256,7 @@ class JudgedAutograde(Autograde):
     def _convert_student(self, lesson: str, student: str) -> None:
         try:
             self.run_pre_convert_hook()
-            self._submission = self._digest_work(lesson, student)
+            self._submission = self._digest_handed_in_work(lesson, student)
             self.init_assignment(lesson, student)
             for notebook in self.notebooks:
                 self.convert_single_notebook(notebook)
@@ -268,7 +268,7 @@ class JudgedAutograde(Autograde):
             raise
 
     def _record_failure(self, lesson: str, student: str, error: Exception) -> None:
-        reason = f"the grader failed ({_describe_cause(error)}); when that is mended, the same command grades it"
+        reason = f"the grader failed ({_describe_error_cause(error)}); when that is mended, the same command grades it"
         if isinstance(error, UnicodeEncodeError):
             reason = "the name of the folder is not UTF-8, and no gradebook can keep it; rename the folder"
         self.log.error("%s: NOT GRADED: %s", student, reason)
@@ -287,7 +287,7 @@ class JudgedAutograde(Autograde):
                     raise GradebookError(Fault.GONE, describe_address(make_url(course.db_url))) from None
                 self._stop_with_error(f"{lesson} has not been released; first: nbgrader generate_assignment {lesson}")
 
-    def _log_table(self, lesson: str) -> None:
+    def _log_result_table(self, lesson: str) -> None:
         """Everybody in one table: graded, not graded and why, graded before, missing."""
         everybody = self.coursedir.student_id == "*"
         rows = dict(self._rows)
@@ -298,15 +298,15 @@ class JudgedAutograde(Autograde):
                     rows[student] = self._make_unchanged_row(gradebook, lesson, student)
             roster = {student.id for student in gradebook.students} if everybody else set()
             waiting, checks = find_waiting_students(gradebook, lesson), make_check_grade_id("")
-            again = find_students_to_look_at_again(gradebook, lesson)
+            again = find_students_to_review(gradebook, lesson)
         handed_in = {Path(folder).parent.name for folder in self.assignments}
         for student in (roster | set(self._students if everybody else ())) - handed_in:
-            rows[student] = Row(student, "missing", self._explain_missing(lesson, student))
+            rows[student] = Row(student, "missing", self._explain_missing_submission(lesson, student))
         if everybody:
             submitted = Path(self.coursedir.root) / self.coursedir.submitted_directory
-            odd = find_out_of_place(submitted, Lessons(Path(self.coursedir.root)).names)
+            odd = find_misplaced_work(submitted, Lessons(Path(self.coursedir.root)).names)
             rows |= {str(each.student): Row(str(each.student), NOT_GRADED, str(each.problem)) for each in odd}
-            for name in filter(breaks_page_addresses, self._students):
+            for name in filter(breaks_formgrader_addresses, self._students):
                 self.log.warning("'%s': %s", make_one_line(name), NO_ADDRESS)
             if stray := describe_stray_files(submitted):
                 self.log.warning("%s", stray)
@@ -342,7 +342,7 @@ class JudgedAutograde(Autograde):
             return [name for name, cause in waiting.items() if cause and make_check_grade_id(name) not in by_hand]
         return []
 
-    def _explain_missing(self, lesson: str, student: str) -> str:
+    def _explain_missing_submission(self, lesson: str, student: str) -> str:
         """Name a file that `vit-course grade` finds and nbgrader does not, since it lies in no lesson's folder."""
         course = self.coursedir
         lessons, submitted = Lessons(Path(course.root)), Path(course.root) / course.submitted_directory
@@ -357,20 +357,20 @@ class JudgedAutograde(Autograde):
         raise NbGraderException(message) from None
 
 
-def _list_folders(submitted: Path) -> Iterator[Path]:
+def _list_student_folders(submitted: Path) -> Iterator[Path]:
     with suppress(OSError):
         yield from (path for path in sorted(submitted.iterdir()) if path.is_dir() and not path.name.startswith("."))
 
 
 def _may_belong_to_lesson(lesson: str, found_file: FoundFile, lessons: Lessons) -> bool:
     """Say whether a file is of a lesson; of one that cannot be read nobody knows."""
-    from exercise_kit.submission.parse import open_answers  # with torch, which formgrader's server does without
+    from exercise_kit.submission.parse import open_with_answers  # with torch, which formgrader's server does without
 
     with suppress(Exception):
-        return open_answers(found_file, lessons).lesson.name == lesson
+        return open_with_answers(found_file, lessons).lesson.name == lesson
     return True
 
 
-def _describe_cause(error: BaseException) -> str:
+def _describe_error_cause(error: BaseException) -> str:
     cause = getattr(error, "orig", None) or error
     return make_one_line(f"{type(cause).__name__}: {cause}")[:300]

@@ -14,7 +14,7 @@ from uuid import uuid4
 from exercise_kit.conventions import CODE_STUB, TEXT_STUB
 from exercise_kit.engine.course import course
 from exercise_kit.engine.course_named import read_package_name
-from exercise_kit.files import explain_closed_folder
+from exercise_kit.files import explain_unreadable_folder
 
 TEMPLATES = files("exercise_kit") / "templates"
 OF_CLASS = ".of_class"  # in the root of a class's lessons, what its folder holds beside notebooks and hidden checks
@@ -48,17 +48,17 @@ def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
     """
     directory = directory.resolve()
     checks = lessons_root / "tests" / "hidden"
-    if why := explain_closed_folder(lessons_root / "solutions") or explain_closed_folder(checks):
+    if why := explain_unreadable_folder(lessons_root / "solutions") or explain_unreadable_folder(checks):
         raise ClassFolderError(why)
     notebooks = sorted((lessons_root / "solutions").glob("*.ipynb"))
     if not notebooks:
         message = f"no built lesson in {lessons_root / 'solutions'}; run 'vit-course build' there first"
         raise ClassFolderError(message)
-    refuse_used_folder(directory)
+    refuse_nonempty_folder(directory)
     draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
     try:
         _fill_class_folder(draft, notebooks)
-        _copy_checks(checks, draft / "hidden")
+        _copy_hidden_checks(checks, draft / "hidden")
         if (lessons_root / OF_CLASS).is_dir():
             shutil.copytree(lessons_root / OF_CLASS, draft, dirs_exist_ok=True)
         _restrict_to_owner(draft)
@@ -70,7 +70,7 @@ def new_class(directory: Path, lessons_root: Path) -> ClassFolder:
     return ClassFolder(directory, tuple(notebook.stem for notebook in notebooks))
 
 
-def refuse_used_folder(directory: Path) -> None:
+def refuse_nonempty_folder(directory: Path) -> None:
     """See that a class folder can be made in a place.
 
     Raises:
@@ -117,7 +117,7 @@ def _fill_class_folder(folder: Path, notebooks: Sequence[Path]) -> None:
     )
 
 
-def _copy_checks(checks: Path, target: Path) -> None:
+def _copy_hidden_checks(checks: Path, target: Path) -> None:
     """Copy what collects the graded checks for pytest; an instructor adds some beside it, which nobody is given."""
     target.mkdir()
     for path in sorted(checks.glob("*.py")):

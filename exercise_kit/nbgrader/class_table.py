@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from exercise_kit.nbgrader.export import describe_points_to_review
+from exercise_kit.nbgrader.export import describe_students_to_review
 from exercise_kit.quoting import make_one_line
-from exercise_kit.report.terminal import advise_on_waits, describe_waits
+from exercise_kit.report.terminal import advise_on_waiting_exercises, describe_waiting_counts
 
 COLUMNS = 120
 NOT_GRADED = "not graded"
@@ -42,8 +42,10 @@ def render_class_table(rows: Iterable[Row]) -> str:
     out = StringIO()
     Console(file=out, width=COLUMNS).print(table)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
-    counted = [*(f"{n} {what}" for what, n in counts.items()), *describe_waits(waiting)]
-    return "\n".join(["the class in one table", *lines, make_one_line(", ".join(counted)), *advise_on_waits(waiting)])
+    counted = [*(f"{n} {what}" for what, n in counts.items()), *describe_waiting_counts(waiting)]
+    return "\n".join(
+        ["the class in one table", *lines, make_one_line(", ".join(counted)), *advise_on_waiting_exercises(waiting)]
+    )
 
 
 def describe_manual_grading(written: Iterable[str], again: Iterable[str]) -> str:
@@ -53,4 +55,4 @@ def describe_manual_grading(written: Iterable[str], again: Iterable[str]) -> str
     if by_hand:
         verb = "waits" if by_hand == 1 else "wait"
         said += f"; {by_hand} {verb} for points by hand: formgrader lists them under Manual Grading"
-    return f"{said}; {len(names)} with {describe_points_to_review(names)}" if names else said
+    return f"{said}; {len(names)} with {describe_students_to_review(names)}" if names else said

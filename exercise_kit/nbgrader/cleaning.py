@@ -119,21 +119,21 @@ def _rebuild_cell(cell: NotebookNode, place: object, mark: Mapping[str, Any] | N
         metadata["nbgrader"] = dict(mark)
     rebuilt = {"cell_type": kind, "id": cell.get("id"), "source": make_legible(cell.source), "metadata": metadata}
     if kind == "code":
-        rebuilt |= {"execution_count": None, "outputs": [] if mark else _keep_still_pictures(cell)}
-    elif attachments := list_pictures(cell.get("attachments")):
+        rebuilt |= {"execution_count": None, "outputs": [] if mark else _keep_picture_outputs(cell)}
+    elif attachments := select_safe_pictures(cell.get("attachments")):
         rebuilt["attachments"] = attachments
     node: NotebookNode = from_dict(rebuilt)
     return node
 
 
-def _keep_still_pictures(cell: NotebookNode) -> list[dict[str, Any]]:
+def _keep_picture_outputs(cell: NotebookNode) -> list[dict[str, Any]]:
     """Return what stays of a code cell's outputs: a picture, as the reader put it there."""
     shown = [output.get("data") for output in cell.get("outputs", ()) if isinstance(output, Mapping)]
-    stills = [make_still_outputs(data.get("image/png")) for data in shown if isinstance(data, Mapping)]
+    stills = [make_picture_outputs(data.get("image/png")) for data in shown if isinstance(data, Mapping)]
     return stills[0] if stills else []
 
 
-def list_pictures(attachments: object) -> dict[str, dict[str, str]]:
+def select_safe_pictures(attachments: object) -> dict[str, dict[str, str]]:
     """A markdown cell's own pictures, of kinds that hold no script."""
     kept = {}
     for name, bundle in attachments.items() if isinstance(attachments, Mapping) else ():
@@ -196,7 +196,7 @@ def sanitize_markdown(
     '<div><p>so <strong>that</strong> $a &lt; b$ &lt;script&gt;alert(1)&lt;/script&gt; <a>here</a></p></div>'
     """
     if len(markdown) > _LONGEST_SHOWN or _count_parsed_characters(markdown) > longest_parsed:
-        return f"<div><pre>{_join_lines(escape(_truncate_answer(markdown)))}</pre></div>"
+        return f"<div><pre>{_escape_blank_lines(escape(_truncate_answer(markdown)))}</pre></div>"
     once = not attachments and len(markdown) <= _LONGEST_PARSED
     return _parsed_once(markdown) if once else _render_markdown(markdown, attachments)
 
@@ -207,14 +207,14 @@ def _render_markdown(markdown: str, attachments: dict[str, dict[str, str]] | Non
     except Exception:  # a picture that is not attached, brackets a thousand deep: it is shown as it was typed
         html = f"<pre>{escape(markdown)}</pre>"
     harmless = bleach.clean(html, tags=_TAGS, attributes=_is_attribute_allowed, protocols=_PROTOCOLS)
-    return f"<div>{_join_lines(harmless.strip())}</div>"
+    return f"<div>{_escape_blank_lines(harmless.strip())}</div>"
 
 
 # most text of a notebook is the lesson's, and the same for a whole class
 _parsed_once = lru_cache(maxsize=512)(_render_markdown)
 
 
-def _join_lines(html: str) -> str:
+def _escape_blank_lines(html: str) -> str:
     return _BLANK_LINE.sub("\n&#10;", disable_math_commands(html))
 
 
@@ -276,7 +276,7 @@ _NEEDED = (b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND")
 MOST_PIXELS = 4000  # on a side: what a browser decodes without pain
 
 
-def make_still_outputs(picture_data: object) -> list[dict[str, Any]]:
+def make_picture_outputs(picture_data: object) -> list[dict[str, Any]]:
     """The outputs of a cell with that picture; none where it is no picture.
 
     Args:
@@ -291,13 +291,13 @@ def clean_png(text: object) -> str | None:
     if not isinstance(text, str):
         return None
     try:
-        parts = _keep_needed_chunks(base64.b64decode(text, validate=True))
+        parts = _select_needed_png_chunks(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError):
         return None
     return base64.b64encode(b"".join(parts)).decode()
 
 
-def _keep_needed_chunks(picture: bytes) -> list[bytes]:
+def _select_needed_png_chunks(picture: bytes) -> list[bytes]:
     """The signature and the chunks that hold pixels; ValueError where it is no PNG, or a large one."""
     if not picture.startswith(_SIGNATURE):
         raise ValueError

@@ -133,7 +133,10 @@ def grade_demo_class(
     _run_nbgrader(class_dir, report, "generate_feedback", lesson)
     _run_nbgrader(class_dir, report, "export")
     with Gradebook(f"sqlite:///{class_dir / 'gradebook.db'}") as gradebook:
-        return [_read_graded(class_dir, lesson, gradebook, name, handed_in) for name, (handed_in, _) in cast.items()]
+        return [
+            _read_graded_submission(class_dir, lesson, gradebook, name, handed_in)
+            for name, (handed_in, _) in cast.items()
+        ]
 
 
 def _run_nbgrader(class_dir: Path, report: Callable[[str], None], *command: str) -> None:
@@ -154,7 +157,7 @@ def _run_nbgrader(class_dir: Path, report: Callable[[str], None], *command: str)
         raise RehearsalError(f"'nbgrader {' '.join(command)}' failed with exit status {done.returncode}; see {log}")
 
 
-def _read_graded(class_dir: Path, lesson: str, gradebook: Gradebook, student: str, handed_in: str) -> Graded:
+def _read_graded_submission(class_dir: Path, lesson: str, gradebook: Gradebook, student: str, handed_in: str) -> Graded:
     notebook = gradebook.find_submission_notebook(lesson, lesson, student)
     grades = {grade.name: grade for grade in notebook.grades}
     notebook_file = class_dir / "autograded" / student / lesson / f"{lesson}.ipynb"

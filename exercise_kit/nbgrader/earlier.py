@@ -50,7 +50,7 @@ class Earlier:
         return listed or not same or self.notes.points.get(name) != float(mark["points"])
 
 
-def read_earlier(page: Path, gradebook: Gradebook, lesson: str, student: str) -> Earlier:
+def read_earlier_grading(page: Path, gradebook: Gradebook, lesson: str, student: str) -> Earlier:
     """Return what is there before a grading; of a page that is not complete nothing."""
     notes = read_notes(page)
     with suppress(OSError, ValueError, KeyError, TypeError, MissingEntry):

@@ -16,7 +16,7 @@ from exercise_kit.files import write
 from exercise_kit.nbgrader.gradebook import Fault, GradebookError, describe_address
 from exercise_kit.nbgrader.scores import LessonScore, read_score
 from exercise_kit.points import round_to_hundredths
-from exercise_kit.quoting import make_harmless_cell, make_one_line
+from exercise_kit.quoting import escape_spreadsheet_cell, make_one_line
 
 COLUMNS = (
     *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email", "raw_score"),
@@ -44,12 +44,12 @@ class GradesWithFlags(ExportPlugin):
         again: dict[str, list[str]] = {}
         for assignment in sorted(gradebook.assignments, key=lambda each: (str(each.duedate or ""), each.name)):
             for student in sorted(gradebook.students, key=_make_sort_key):
-                if self._is_wanted(self.assignment, assignment.name) and self._is_wanted(self.student, student.id):
+                if self._is_selected(self.assignment, assignment.name) and self._is_selected(self.student, student.id):
                     course = CourseDirectory(parent=self)
                     folder = Path(course.format_path(course.autograded_directory, student.id, assignment.name))
                     score = read_score(gradebook, assignment.name, student.id, folder / f"{assignment.name}.ipynb")
-                    row = _describe_person(student) | {"duedate": assignment.duedate} | make_row(score)
-                    writer.writerow({name: make_harmless_cell(row.get(name)) for name in COLUMNS})
+                    row = _make_student_columns(student) | {"duedate": assignment.duedate} | make_score_columns(score)
+                    writer.writerow({name: escape_spreadsheet_cell(row.get(name)) for name in COLUMNS})
                     if any(each.score is None for each in score.cells):
                         waiting.setdefault(assignment.name, []).append(student.id)
                     if any(each.again for each in score.cells):
@@ -57,20 +57,20 @@ class GradesWithFlags(ExportPlugin):
         self.log.info("Exporting grades to %s", target)
         write(target, text.getvalue().encode("utf-8", "backslashreplace"), 0o600)
         for lesson, students in waiting.items():
-            self.log.warning("%s", describe_not_graded(lesson, students))
+            self.log.warning("%s", describe_incomplete_points(lesson, students))
         for lesson, students in again.items():
-            self.log.warning("%s: %s", lesson, describe_points_to_review(students))
+            self.log.warning("%s: %s", lesson, describe_students_to_review(students))
 
     @staticmethod
-    def _is_wanted(names: list[Any], name: str) -> bool:
+    def _is_selected(names: list[Any], name: str) -> bool:
         return not names or name in map(str, names)
 
 
-def _describe_person(student: Any) -> dict[str, Any]:
+def _make_student_columns(student: Any) -> dict[str, Any]:
     return {"student_id": student.id} | {name: getattr(student, name) for name in ("last_name", "first_name", "email")}
 
 
-def describe_not_graded(lesson: str, students: Sequence[str]) -> str:
+def describe_incomplete_points(lesson: str, students: Sequence[str]) -> str:
     """A sentence on those whose points are not complete, which is said wherever points go out."""
     return make_one_line(
         f"{lesson}: not graded yet, and not zero, are answers of {', '.join(students)}: formgrader lists them under "
@@ -78,7 +78,7 @@ def describe_not_graded(lesson: str, students: Sequence[str]) -> str:
     )
 
 
-def describe_points_to_review(students: Iterable[str]) -> str:
+def describe_students_to_review(students: Iterable[str]) -> str:
     """A clause on those who have points by hand for work that is other work now."""
     return make_one_line(
         f"points by hand for other work than there is now: {', '.join(students)}: look at it in formgrader under "
@@ -86,7 +86,7 @@ def describe_points_to_review(students: Iterable[str]) -> str:
     )
 
 
-def make_row(score: LessonScore) -> dict[str, Any]:
+def make_score_columns(score: LessonScore) -> dict[str, Any]:
     """The columns that tell of the points of one student in one lesson."""
     points = {"max_score": score.worth, "score": score.score, "raw_score": score.automatic + score.by_hand}
     points |= {"late_submission_penalty": score.penalty, "not_graded_yet": score.not_graded}

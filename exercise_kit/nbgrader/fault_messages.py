@@ -25,7 +25,7 @@ from nbgrader.converters.base import BaseConverter, NbGraderException
 from exercise_kit.nbgrader.gradebook import (
     GradebookError,
     has_released_lesson,
-    listen_to_connections,
+    install_connection_listeners,
     make_engine,
     refuse_new_gradebook,
 )
@@ -47,16 +47,16 @@ def describe_fault(error: BaseException | None, root: str) -> str:
     return f"{place}: {error.strerror or error}"
 
 
-def install_faults() -> None:
+def install_fault_messages() -> None:
     """Put them in place; a configuration is read twice, and the second time changes nothing."""
-    listen_to_connections()
+    install_connection_listeners()
     _replace_method(NbGrader, "start", _wrap_start)
     _replace_method(BaseConverter, "convert_notebooks", _wrap_convert_notebooks)
     _replace_method(nbgrader.apps.api, "capture_log", _wrap_capture_log)
-    _replace_gradebook(NbGraderAPI)
+    _make_formgrader_reopen_gradebook(NbGraderAPI)
     if PAGES in sys.modules:
         handler = sys.modules[PAGES].BaseHandler
-        _replace_gradebook(handler)
+        _make_formgrader_reopen_gradebook(handler)
         _replace_method(handler, "on_finish", _wrap_on_finish)
         _replace_method(handler, "write_error", _wrap_write_error)
 
@@ -69,7 +69,7 @@ def _replace_method(owner: Any, name: str, wrap: Callable[[Method], Method]) -> 
         setattr(owner, name, after)
 
 
-def _replace_gradebook(owner: Any) -> None:
+def _make_formgrader_reopen_gradebook(owner: Any) -> None:
     """formgrader would show an empty class where the gradebook of one was lost, and make the file anew."""
     before = owner.__dict__["gradebook"]
     if before.fget.__module__ != __name__:
@@ -152,7 +152,7 @@ def _wrap_convert_notebooks(original: Method) -> Method:
         with refuse_new_gradebook(needed), Gradebook(self.coursedir.db_url, self.coursedir.course_id):
             pass
         for name in _STEPS:
-            setattr(self, name, _wrap_step(getattr(self, name)))
+            setattr(self, name, _wrap_to_stop_on_fault(getattr(self, name)))
         try:
             original(self)
         except (_Stop, OSError) as stopped:
@@ -163,7 +163,7 @@ def _wrap_convert_notebooks(original: Method) -> Method:
     return convert_notebooks
 
 
-def _wrap_step(step: Method) -> Method:
+def _wrap_to_stop_on_fault(step: Method) -> Method:
     def run_or_stop(*arguments: Any) -> Any:
         try:
             return step(*arguments)

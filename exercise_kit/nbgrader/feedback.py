@@ -35,12 +35,12 @@ from nbgrader.utils import rmtree
 from traitlets.config import Config
 
 from exercise_kit.nbgrader.cleaning import sanitize_markdown
-from exercise_kit.nbgrader.export import describe_not_graded, describe_points_to_review
+from exercise_kit.nbgrader.export import describe_incomplete_points, describe_students_to_review
 from exercise_kit.nbgrader.grader_notes import read_notes
 from exercise_kit.nbgrader.handed_in import matches_student_option
 from exercise_kit.nbgrader.page_head import STYLE, render_page_head
 from exercise_kit.nbgrader.scores import (
-    find_students_to_look_at_again,
+    find_students_to_review,
     find_students_with_points,
     find_waiting_students,
 )
@@ -100,14 +100,14 @@ class OpenWithReport(NbGraderPreprocessor):
         where["style"] = STYLE
         where["head"] = render_page_head(notebook, course, where["assignment"], where["student"])
         with suppress(ReleasedError, KeyError):  # then nobody can tell what was given, and all of it is shown
-            given = _read_only_cells(Lessons(Path(course.root)).get(where["assignment"]))
+            given = _map_read_only_cells_to_headings(Lessons(Path(course.root)).get(where["assignment"]))
             for is_given, cells in groupby(notebook.cells, lambda cell: _is_lesson_cell(cell, given)):
-                _mark_fold(list(cells), given) if is_given else None
+                _mark_folded_cells(list(cells), given) if is_given else None
         return notebook, resources
 
 
 @lru_cache(maxsize=8)
-def _read_only_cells(lesson: ReleasedLesson) -> dict[str, str]:
+def _map_read_only_cells_to_headings(lesson: ReleasedLesson) -> dict[str, str]:
     """The source of each cell that students only read, as a graded page has it → its heading, or ""."""
     given = {}
     for cell in lesson.cells:
@@ -123,7 +123,7 @@ def _is_lesson_cell(cell: NotebookNode, headings_by_source: Mapping[str, str]) -
     return not (mark.get("solution") or mark.get("grade")) and cell.source in headings_by_source
 
 
-def _mark_fold(cells: Sequence[NotebookNode], headings_by_source: Mapping[str, str]) -> None:
+def _mark_folded_cells(cells: Sequence[NotebookNode], headings_by_source: Mapping[str, str]) -> None:
     heading = next(filter(None, (headings_by_source[cell.source] for cell in cells)), "")
     count = f"{len(cells)} cell{'' if len(cells) == 1 else 's'} of the lesson"
     cells[0].metadata["given_from"] = f"{count}: {heading}" if heading else count
@@ -188,7 +188,7 @@ class FeedbackPages(GenerateFeedback):
             return True
         page = target / f"{assignment_id}.html"
         excluded = student_id in (self.coursedir.student_id_exclude or "").split(",")
-        if excluded or (page.is_file() and self._is_current(page, graded)):
+        if excluded or (page.is_file() and self._is_page_current(page, graded)):
             return False
         self.log.info("%s: graded since its page was made: made again", student_id)
         rmtree(str(target))
@@ -198,7 +198,7 @@ class FeedbackPages(GenerateFeedback):
         """Write a page, with the fingerprint of what it shows as its last line."""
         super().write_single_notebook(output + self._fingerprint, resources)
 
-    def _is_current(self, page: Path, graded: Path) -> bool:
+    def _is_page_current(self, page: Path, graded: Path) -> bool:
         with page.open("rb") as file:
             file.seek(-min(len(self._fingerprint), page.stat().st_size), os.SEEK_END)
             same = file.read() == self._fingerprint.encode()
@@ -232,12 +232,12 @@ class FeedbackPages(GenerateFeedback):
         shown = {Path(folder).parent.name for folder in self.assignments}
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             waiting = [student for student in find_waiting_students(gradebook, lesson) if student in shown]
-            again = shown & find_students_to_look_at_again(gradebook, lesson).keys()
+            again = shown & find_students_to_review(gradebook, lesson).keys()
             with_points = find_students_with_points(gradebook, lesson)
         if waiting:
-            self.log.warning("%s", describe_not_graded(lesson, waiting))
+            self.log.warning("%s", describe_incomplete_points(lesson, waiting))
         if again:
-            self.log.warning("%s: %s", lesson, describe_points_to_review(sorted(again)))
+            self.log.warning("%s: %s", lesson, describe_students_to_review(sorted(again)))
         if without := [student for student in sorted(with_points) if self._lacks_page(lesson, student)]:
             words = make_one_line(f"{lesson}: graded, and without a page: {', '.join(without)}")
             self.log.error("%s; first: nbgrader autograde %s", words, lesson)

@@ -22,7 +22,7 @@ from nbgrader.converters.base import NbGraderException
 from exercise_kit.files import write_and_make_folder
 from exercise_kit.nbgrader.gradebook import has_released_lesson, read_gradebook_address, refuse_new_gradebook
 from exercise_kit.quoting import make_one_line
-from exercise_kit.submission.released import find_earlier_releases
+from exercise_kit.submission.released import find_earlier_releases_folder
 
 WAY_ROUND = (
     "nbgrader can neither add nor remove cells of {lesson}, because students have handed it in ({changes}). Put them "
@@ -84,7 +84,7 @@ def describe_next_steps(class_dir: Path, lesson: str) -> str:
     return f"{steps}; then nbgrader autograde {lesson}, which grades {handed_in} again where points have changed"
 
 
-def keep_release(class_dir: Path, lesson: str) -> None:
+def archive_release(class_dir: Path, lesson: str) -> None:
     """Keep the lesson as it is released now, for comparing what students hand in of it.
 
     Raises:
@@ -93,7 +93,7 @@ def keep_release(class_dir: Path, lesson: str) -> None:
     released = class_dir / "release" / lesson / f"{lesson}.ipynb"
     if released.is_file():
         content = released.read_bytes()
-        kept = find_earlier_releases(class_dir, lesson) / f"{hashlib.sha256(content).hexdigest()}.ipynb"
+        kept = find_earlier_releases_folder(class_dir, lesson) / f"{hashlib.sha256(content).hexdigest()}.ipynb"
         if not kept.is_file():
             # the grader's own folder: its secret lies there too, and a first release comes before the first grading
             (class_dir / ".vit_course").mkdir(exist_ok=True, mode=0o700)
@@ -113,7 +113,7 @@ class ReleaseAgain(GenerateAssignment):
         released = root / self.coursedir.release_directory / "." / lesson
         if not self.no_database:
             self._require_same_cells(lesson)
-        keep_release(root, lesson)
+        archive_release(root, lesson)
         with tempfile.TemporaryDirectory(prefix="vit-course-release-") as folder:
             before = Path(folder) / lesson
             if released.is_dir():
@@ -125,7 +125,7 @@ class ReleaseAgain(GenerateAssignment):
                     shutil.rmtree(released, ignore_errors=True)
                     shutil.copytree(before, released)
                 raise
-        keep_release(root, lesson)
+        archive_release(root, lesson)
 
     def _require_same_cells(self, lesson: str) -> None:
         source = Path(self._format_source(lesson, ".")) / f"{lesson}.ipynb"

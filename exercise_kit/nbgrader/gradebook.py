@@ -118,7 +118,7 @@ def make_engine(address: str) -> Engine:
     Raises:
         GradebookError: the address cannot be read, or its driver is not installed.
     """
-    listen_to_connections()
+    install_connection_listeners()
     url = _parse_address(address)
     try:
         return create_engine(url, poolclass=NullPool)
@@ -159,7 +159,7 @@ def refuse_new_gradebook(needed: bool = True) -> Iterator[None]:
         _new_files.reset(token)
 
 
-def listen_to_connections() -> None:
+def install_connection_listeners() -> None:
     """Take part in every connection of this process to a database; once is enough, and more is no harm."""
     for name, listener in (("do_connect", _prepare_connection), ("handle_error", _translate_driver_error)):
         if not event.contains(Engine, name, listener):

@@ -105,7 +105,7 @@ def read_notes(page: Path) -> Noted:
         waiting = {str(name): str(cause) for name, cause in (notes.get("waiting") or {}).items()}
         flags, reason = tuple(map(str, notes["flags"])), make_one_line("; ".join(filter(None, said)))
         graded, submission = bool(notes["graded"]), str(notes.get("submission") or "")
-        mistakes, points = dict(_list_mistakes(cells)), dict(_list_points(cells))
+        mistakes, points = dict(_list_mistakes(cells)), dict(_list_points_by_cell(cells))
         return Noted(graded, flags, reason, waiting, finished, submission, mistakes, points)
     return Noted(finished=finished)
 
@@ -120,7 +120,7 @@ def _list_mistakes(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, st
                 yield str(report["name"]), str(report["misconception"])
 
 
-def _list_points(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
+def _list_points_by_cell(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
     for mark in (cell["metadata"].get("nbgrader", {}) for cell in cells):
         if mark.get("grade") and "points" in mark:
             yield str(mark["grade_id"]), float(mark["points"])
@@ -199,19 +199,22 @@ def update_same_file_flags(course: CourseDirectory, lesson: ReleasedLesson) -> s
     submitted = Path(course.root) / course.submitted_directory
     found: list[tuple[str, set[str]]] = []
     for folder in sorted(submitted.glob(f"*/{lesson.name}")) if files else ():
-        if not folder.is_symlink() and read_notes(_find_page(course, folder.parent.name, lesson.name)).graded:
-            found.append((folder.parent.name, _digest_files(folder, files)))
+        if (
+            not folder.is_symlink()
+            and read_notes(_find_autograded_page(course, folder.parent.name, lesson.name)).graded
+        ):
+            found.append((folder.parent.name, _digest_result_files(folder, files)))
     shared = flag_same_file(found)
     for (student, _), same in zip(found, shared, strict=True):
-        _set_same_file_flag(_find_page(course, student, lesson.name), same)
+        _set_same_file_flag(_find_autograded_page(course, student, lesson.name), same)
     return {student for (student, _), same in zip(found, shared, strict=True) if same}
 
 
-def _find_page(course: CourseDirectory, student: str, lesson: str) -> Path:
+def _find_autograded_page(course: CourseDirectory, student: str, lesson: str) -> Path:
     return Path(course.format_path(course.autograded_directory, student, lesson)) / f"{lesson}.ipynb"
 
 
-def _digest_files(folder: Path, files: Sequence[str]) -> set[str]:
+def _digest_result_files(folder: Path, files: Sequence[str]) -> set[str]:
     with suppress(Unreachable):  # what is the matter with the folder, its own result says
         places = [find_work_folder(found, folder) for found in find([folder], [folder.name])]
         results = [find_result(place, name) for place in places for name in files]

@@ -23,7 +23,7 @@ from nbgrader.utils import is_grade, is_solution
 from traitlets import Bool, Enum, Integer
 
 from exercise_kit.batch.batch import Grader
-from exercise_kit.batch.job import GradingSettings, make_ungraded
+from exercise_kit.batch.job import GradingSettings, make_ungraded_result
 from exercise_kit.batch.locations import PlaceError, find_place
 from exercise_kit.conventions import make_check_grade_id
 from exercise_kit.engine.rendering import REPORT_MIME, render_html
@@ -85,7 +85,7 @@ class SaveGrades(SaveAutoGrades):
         judged = resources["nbgrader"].get(RESULT)
         if result is None and not _is_waiting(cell, judged):
             super()._add_score(cell, resources)
-            if _is_retyped(cell, judged):
+            if _has_retyped_answer(cell, judged):
                 self._request_manual_grading(cell)
             return
         name, zero = cell.metadata["nbgrader"]["grade_id"], bool(result) and self._counts_as_zero(result)
@@ -125,7 +125,7 @@ def _is_waiting(cell: NotebookNode, result: Result | None) -> bool:
     return cell.metadata["nbgrader"]["grade_id"] in {make_check_grade_id(each.name) for each in waiting}
 
 
-def _is_retyped(cell: NotebookNode, result: Result | None) -> bool:
+def _has_retyped_answer(cell: NotebookNode, result: Result | None) -> bool:
     """Say whether the answer that a check is about had been turned into another type of cell."""
     notes = result.notes if result else ()
     names = {make_check_grade_id(each.exercise) for each in notes if each.flag == CELL_TYPE}
@@ -169,21 +169,21 @@ class JudgeNotebook(NbGraderPreprocessor):
         where = resources["nbgrader"]
         course = CourseDirectory(parent=self)
         folder = Path(course.format_path(course.submitted_directory, where["student"], where["assignment"]))
-        others = _list_submitted(course, where["assignment"]) if course.student_id == "*" else []
+        others = _list_submitted_folders(course, where["assignment"]) if course.student_id == "*" else []
         try:
             with GRADER_CACHES.open_cache(
                 Path(course.root).resolve(), self.jobs or os.cpu_count() or 1, self.sandbox
             ) as cache:
                 result = cache.find_result(folder, others)
         except PlaceError as error:
-            result = make_ungraded(FoundFile(folder, where["student"], where["assignment"]), "error", str(error))
+            result = make_ungraded_result(FoundFile(folder, where["student"], where["assignment"]), "error", str(error))
         where[RESULT] = result
         graded = result.status == "graded"
         for line in (*result.log, *filter(None, [graded and result.reason, ", ".join(result.flags)])):
             self.log.warning("%s: %s", where["student"], line)
         if graded:
             if result.waiting:
-                self._require_saver(result.reason or "an exercise is not graded yet")
+                self._refuse_outdated_class_folder(result.reason or "an exercise is not graded yet")
             _fill_in_results(notebook, result)
         else:
             self._leave_ungraded(notebook, resources, result)
@@ -193,18 +193,18 @@ class JudgeNotebook(NbGraderPreprocessor):
 
     def _leave_ungraded(self, notebook: NotebookNode, resources: dict[str, Any], result: Result) -> None:
         reason = result.reason or "the judge gave no reason"
-        self._require_saver(reason)
+        self._refuse_outdated_class_folder(reason)
         self.log.error("%s: NOT GRADED: %s", resources["nbgrader"]["student"], make_one_line(reason))
         resources["nbgrader"][UNGRADED] = result
         mark_ungraded(notebook, result)
 
-    def _require_saver(self, reason: str) -> None:
+    def _refuse_outdated_class_folder(self, reason: str) -> None:
         """Stop in a class folder of before, where nbgrader's own step would give points to what is not graded."""
         if SAVER not in str(self.config.Autograde.get("autograde_preprocessors")):
             raise JudgeError(reason)
 
 
-def _list_submitted(course: CourseDirectory, assignment: str) -> list[Path]:
+def _list_submitted_folders(course: CourseDirectory, assignment: str) -> list[Path]:
     """Everybody's folder of an assignment, for which nbgrader will ask one after the other."""
     submitted = Path(course.root) / course.submitted_directory
     return sorted(folder for folder in submitted.glob(f"*/{assignment}") if folder.is_dir())
@@ -223,14 +223,14 @@ class GraderCache:
 
     def find_result(self, path: Path, others: Sequence[Path]) -> Result:
         """The result of a student's folder; the first time, ``others`` are requested too, to be graded meanwhile."""
-        version = _read_version(path)
+        version = _read_folder_version(path)
         if version not in self._pending:
-            wanted = {version: path} | {_read_version(each): each for each in others}
+            wanted = {version: path} | {_read_folder_version(each): each for each in others}
             self._pending |= {key: self.grader.submit(each) for key, each in wanted.items() if key not in self._pending}
         return self._pending.pop(version).result()
 
 
-def _read_version(folder: Path) -> tuple[Path, int]:
+def _read_folder_version(folder: Path) -> tuple[Path, int]:
     """A folder, and a number that changes when a file in it does."""
     facts = []
     with suppress(OSError):  # the reader says in words what is the matter with it

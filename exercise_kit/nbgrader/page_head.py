@@ -19,7 +19,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from exercise_kit.conventions import make_check_grade_id
-from exercise_kit.engine.rendering import REPORT_MIME, render_inline_markup, render_one_line
+from exercise_kit.engine.rendering import REPORT_MIME, render_first_cause_line, render_inline_markup
 from exercise_kit.judge.graded_report import make_graded_report
 from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.nbgrader.scores import CellScore, LessonScore, read_score
@@ -69,11 +69,11 @@ def render_page_head(notebook: NotebookNode, course: CourseDirectory, lesson: st
         except MissingEntry:
             return ""
     reports = {cell.metadata.nbgrader.grade_id: found for cell in notebook.cells if (found := read_report(cell))}
-    rows = "".join(_render_row(each, reports.get(each.name), comments) for each in score.cells)
+    rows = "".join(_render_exercise_row(each, reports.get(each.name), comments) for each in score.cells)
     late = f"<p>Late: {format_points(score.penalty)} points are taken off.</p>" if score.penalty else ""
     told = notebook.metadata.get(TOLD)
     said = f"<p><strong>{escape(make_one_line(str(told)))}</strong></p>" if told else ""
-    title = f'<p style="font-size:1.5em;margin:0 0 0.4em"><strong>{escape(_write_title(score))}</strong></p>'
+    title = f'<p style="font-size:1.5em;margin:0 0 0.4em"><strong>{escape(_write_score_title(score))}</strong></p>'
     return f'<section aria-label="Points" style="line-height:1.5">{title}{said}{late}{rows}</section>'
 
 
@@ -82,18 +82,18 @@ def _read_comments(gradebook: Gradebook, lesson: str, student: str) -> dict[str,
     return {each.name: each.comment for notebook in notebooks for each in notebook.comments if each.comment}
 
 
-def _write_title(score: LessonScore) -> str:
+def _write_score_title(score: LessonScore) -> str:
     if score.not_graded and score.not_graded == score.worth:
         return f"{score.lesson}: not graded yet, – of {score.worth:g} points"
     points = f"{score.lesson}: {format_points(score.score)} of {score.worth:g} points"
     return f"{points} so far, {format_points(score.not_graded)} not graded yet" if score.not_graded else points
 
 
-def _render_row(cell: CellScore, report: ExerciseResult | None, comments: Mapping[str, str]) -> str:
+def _render_exercise_row(cell: CellScore, report: ExerciseResult | None, comments: Mapping[str, str]) -> str:
     name = report.name if report else cell.name.removeprefix(make_check_grade_id(""))
     points = "–" if cell.score is None else format_points(cell.score)
     link = f'<a href="#{escape(cell.name, quote=True)}">{escape(name)}</a>'
-    said = [f'<span style="flex:1 1 22em;{_TWO_LINES}">{"; ".join(_list_causes(cell, report))}</span>']
+    said = [f'<span style="flex:1 1 22em;{_TWO_LINES}">{"; ".join(_list_row_remarks(cell, report))}</span>']
     for text in filter(None, {each: comments.get(each) for each in (name, cell.name)}.values()):
         said.append(
             f'<span style="flex:1 0 100%">Comment: {render_inline_markup(" ".join(make_legible(text).split()))}</span>'
@@ -102,9 +102,9 @@ def _render_row(cell: CellScore, report: ExerciseResult | None, comments: Mappin
     return f'<div style="{_ROW}">{columns}{"".join(said)}</div>'
 
 
-def _list_causes(cell: CellScore, report: ExerciseResult | None) -> Iterator[str]:
+def _list_row_remarks(cell: CellScore, report: ExerciseResult | None) -> Iterator[str]:
     if report:
-        yield render_one_line(make_graded_report(report, cell.worth))
+        yield render_first_cause_line(make_graded_report(report, cell.worth))
     if cell.by_hand:
         yield "points given by hand"
     elif cell.score is None and not report:

@@ -64,7 +64,7 @@ def read_roster(path: Path) -> Roster:
         RosterError: it cannot be read, is no such text, or has no column of ids.
     """
     try:
-        text = _decode(read_bytes(path, MOST_BYTES))
+        text = _decode_roster(read_bytes(path, MOST_BYTES))
     except Unreadable as error:
         raise RosterError(f"{path} is no roster: {error}") from None
     first = text.partition("\n")[0]
@@ -82,7 +82,7 @@ def read_roster(path: Path) -> Roster:
     return Roster(tuple(students.values()), tuple(problems))
 
 
-def _decode(content: bytes) -> str:
+def _decode_roster(content: bytes) -> str:
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         return content.decode(encoding)
@@ -99,7 +99,7 @@ def _find_columns(header: list[str]) -> dict[str, int]:
 NO_ADDRESS = "formgrader's buttons cannot name a student with one of \\ # ? % in the id; choose another id"
 
 
-def breaks_page_addresses(student_id: str) -> bool:
+def breaks_formgrader_addresses(student_id: str) -> bool:
     """Say whether formgrader's pages, which put an id into an address as it is, ask about somebody else."""
     return not set("\\#?%").isdisjoint(student_id)
 
@@ -118,7 +118,7 @@ def _add_students(students: dict[str, Student], rows: list[list[str]], columns: 
             yield f"line {number} has no id: left out"
         elif who in (".", "..") or "/" in who or "\0" in who or not who.isprintable():
             yield f"line {number}: {make_one_line(who)!r} cannot be the name of a folder: left out"
-        elif breaks_page_addresses(who):
+        elif breaks_formgrader_addresses(who):
             yield f"line {number}: '{who}': {NO_ADDRESS}: left out"
         elif who in students:
             yield f"line {number}: {who} was there before, and the first line counts"

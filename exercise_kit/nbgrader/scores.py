@@ -76,12 +76,12 @@ class LessonScore:
     @property
     def automatic(self) -> float:
         """The judge's points that count."""
-        return _sum(each.score for each in self.cells if not each.by_hand)
+        return _sum_points(each.score for each in self.cells if not each.by_hand)
 
     @property
     def by_hand(self) -> float:
         """A person's points."""
-        return _sum(each.score for each in self.cells if each.by_hand)
+        return _sum_points(each.score for each in self.cells if each.by_hand)
 
     @property
     def score(self) -> float:
@@ -91,10 +91,10 @@ class LessonScore:
     @property
     def not_graded(self) -> float:
         """What the cells that wait are worth."""
-        return _sum(each.worth for each in self.waiting)
+        return _sum_points(each.worth for each in self.waiting)
 
 
-def _sum(points: Iterable[float | None]) -> float:
+def _sum_points(points: Iterable[float | None]) -> float:
     return round(sum((each or 0.0 for each in points), 0.0), 4)
 
 
@@ -112,12 +112,12 @@ def read_score(gradebook: Gradebook, lesson: str, student: str, page: Path) -> L
         submission = gradebook.find_submission(lesson, student)
     except MissingEntry:
         return LessonScore(student, lesson, worth=worth)
-    cells = tuple(cell for notebook in submission.notebooks for cell in _list_cells(notebook))
+    cells = tuple(cell for notebook in submission.notebooks for cell in _list_cell_scores(notebook))
     penalty = float(submission.late_submission_penalty or 0.0)
     return LessonScore(student, lesson, True, cells, penalty, worth, submission.timestamp, read_notes(page))
 
 
-def _list_cells(notebook: Any) -> Iterator[CellScore]:
+def _list_cell_scores(notebook: Any) -> Iterator[CellScore]:
     places = {name: place for place, name in enumerate(each.name for each in notebook.notebook.source_cells)}
     comments = {each.name: each.manual_comment or "" for each in notebook.comments}
     for grade in sorted(notebook.grades, key=lambda each: places.get(each.name, len(places))):
@@ -131,21 +131,23 @@ def _list_cells(notebook: Any) -> Iterator[CellScore]:
 
 def find_waiting_students(gradebook: Gradebook, lesson: str) -> Mapping[str, tuple[str, ...]]:
     """The students of a lesson some of whose cells have no points, with the names of these cells."""
-    return _find_students(gradebook, lesson, Grade.auto_score.is_(None), Grade.manual_score.is_(None))
+    return _find_students_by_conditions(gradebook, lesson, Grade.auto_score.is_(None), Grade.manual_score.is_(None))
 
 
-def find_students_to_look_at_again(gradebook: Gradebook, lesson: str) -> Mapping[str, tuple[str, ...]]:
+def find_students_to_review(gradebook: Gradebook, lesson: str) -> Mapping[str, tuple[str, ...]]:
     """The students of a lesson some of whose points by hand are to be looked at again, with the names of the cells."""
-    return _find_students(gradebook, lesson, Grade.manual_score.is_not(None), Grade.needs_manual_grade.is_(True))
+    return _find_students_by_conditions(
+        gradebook, lesson, Grade.manual_score.is_not(None), Grade.needs_manual_grade.is_(True)
+    )
 
 
 def find_students_with_points(gradebook: Gradebook, lesson: str) -> frozenset[str]:
     """The students of a lesson who have points, of the judge's or of a person's."""
     has_points = Grade.auto_score.is_not(None) | Grade.manual_score.is_not(None)
-    return frozenset(_find_students(gradebook, lesson, has_points))
+    return frozenset(_find_students_by_conditions(gradebook, lesson, has_points))
 
 
-def _find_students(gradebook: Gradebook, lesson: str, *conditions: Any) -> Mapping[str, tuple[str, ...]]:
+def _find_students_by_conditions(gradebook: Gradebook, lesson: str, *conditions: Any) -> Mapping[str, tuple[str, ...]]:
     rows = (
         gradebook.db.query(SubmittedAssignment.student_id, BaseCell.name)
         .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)

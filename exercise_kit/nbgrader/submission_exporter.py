@@ -27,13 +27,13 @@ from nbgrader.utils import parse_utc
 from traitlets.log import get_logger
 
 from exercise_kit.conventions import TEXT_STUB
-from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.nbgrader.cleaning import PLACE, list_pictures, make_cell_ids_valid, make_still_outputs
+from exercise_kit.engine.class_exercises import set_class_in_use
+from exercise_kit.nbgrader.cleaning import PLACE, make_cell_ids_valid, make_picture_outputs, select_safe_pictures
 from exercise_kit.nbgrader.exchange import SECRET, TIMESTAMP
 from exercise_kit.quoting import make_one_line
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.notebook_file import SubmittedCell, Unreadable, read_bytes
-from exercise_kit.submission.parse import OpenedSubmission, open_answers
+from exercise_kit.submission.parse import OpenedSubmission, open_with_answers
 from exercise_kit.submission.released import Lessons, ReleasedCell, ReleasedLesson
 
 MOST_BYTES_OF_TIME = 1000
@@ -115,7 +115,7 @@ def set_secret_aside(file: Path) -> None:
             file.rename(file.with_name(f"{SECRET}.unreadable"))
 
 
-def remove_copies(copied: Path, released: Path) -> None:
+def remove_copied_files(copied: Path, released: Path) -> None:
     """Delete from an autograded folder what nbgrader has copied from the student's, other than the time and the secret.
 
     The instructor's server would show a student's page as its own, and the feedback would hold whatever a link led to.
@@ -160,9 +160,9 @@ class SubmissionExporter(NotebookExporter):
             return super().from_filename(filename, resources=resources, **options)
         copied = Path(course.format_path(course.autograded_directory, where["student"], where["assignment"]))
         released = Path(course.format_path(course.source_directory, ".", where["assignment"]))
-        remove_copies(copied, released)
+        remove_copied_files(copied, released)
         resources["metadata"] = {"name": where["notebook"], "path": str(folder)}
-        use_class(Path(course.root))
+        set_class_in_use(Path(course.root))
         lessons = Lessons(Path(course.root))
         found = next(iter(find([folder], lessons.names)), FoundFile(folder, problem="it is no lesson of the course"))
         converted: tuple[NotebookNode, dict[str, Any]] = self.from_notebook_node(
@@ -178,28 +178,28 @@ def build_marked_notebook(handed_in: FoundFile, lessons: Lessons) -> NotebookNod
     """
     cells: list[dict[str, Any]] = []
     with suppress(Exception):
-        cells = list(_make_cells(open_answers(handed_in, lessons)))
+        cells = list(_make_marked_cells(open_with_answers(handed_in, lessons)))
         make_cell_ids_valid(cells)
     notebook: NotebookNode = from_dict({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells})
     return notebook
 
 
-def _make_cells(opened: OpenedSubmission) -> Iterator[dict[str, Any]]:
+def _make_marked_cells(opened: OpenedSubmission) -> Iterator[dict[str, Any]]:
     marks = _find_grade_ids(opened)
     for cell in opened.file.cells:
         names = marks[cell.index]
         kind = "code" if cell.code else "markdown" if cell.markdown else "raw"
         pasted = (
-            {"outputs": make_still_outputs(cell.still)}
+            {"outputs": make_picture_outputs(cell.still)}
             if cell.code
-            else {"attachments": list_pictures(cell.attachments)}
+            else {"attachments": select_safe_pictures(cell.attachments)}
         )
-        yield _make_cell(kind, cell.source, cell.index, *names[:1]) | {"id": cell.id} | pasted
+        yield _make_marked_cell(kind, cell.source, cell.index, *names[:1]) | {"id": cell.id} | pasted
         for name in names[1:]:
-            yield _make_cell("code", f"# {name} is answered in the cell above.", NOWHERE, name)
+            yield _make_marked_cell("code", f"# {name} is answered in the cell above.", NOWHERE, name)
 
 
-def _make_cell(kind: str, source: str, place: int, grade_id: str | None = None) -> dict[str, Any]:
+def _make_marked_cell(kind: str, source: str, place: int, grade_id: str | None = None) -> dict[str, Any]:
     mark = {"nbgrader": {"grade_id": grade_id}} if grade_id else {}
     outputs: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
     return {"cell_type": kind, "source": source, "metadata": {PLACE: place, **mark}, **outputs}

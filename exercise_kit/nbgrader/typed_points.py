@@ -19,7 +19,7 @@ class PointsError(Exception):
     """What was sent are no points; the message says why."""
 
 
-def read_points(value: object, maximum: float = math.inf) -> float | None:
+def parse_points(value: object, maximum: float = math.inf) -> float | None:
     """Points out of what was sent: a number, or a text in which a comma is a decimal sign; None: there are none.
 
     Args:
@@ -42,7 +42,7 @@ def read_points(value: object, maximum: float = math.inf) -> float | None:
     return number
 
 
-def install_points() -> None:
+def install_points_validation() -> None:
     """Make formgrader's server refuse what are no points, where it runs in this process; twice is as once."""
     handlers = sys.modules.get(_HANDLERS)
     if handlers and handlers.GradeHandler.put.__module__ != __name__:
@@ -56,8 +56,8 @@ def _wrap_put(original: Callable[..., Any]) -> Callable[..., Any]:
         sent = self.get_json_body() or {}
         try:
             most = self.gradebook.find_grade_by_id(grade_id).max_score
-            sent["manual_score"] = read_points(sent.get("manual_score"), most)
-            sent["extra_credit"] = read_points(sent.get("extra_credit"))
+            sent["manual_score"] = parse_points(sent.get("manual_score"), most)
+            sent["extra_credit"] = parse_points(sent.get("extra_credit"))
         except PointsError as error:
             self.set_status(400)
             return self.finish(str(error))

@@ -18,7 +18,7 @@ from traitlets import Integer, List
 
 from exercise_kit.conventions import EXPERIMENT_TAG
 from exercise_kit.engine.rendering import REPORT_MIME
-from exercise_kit.submission.slice import Runnable, choose_required_cells
+from exercise_kit.submission.slice import Runnable, select_required_cells
 
 _HANDLERS = "nbgrader.server_extensions.validate_assignment.handlers"
 
@@ -53,7 +53,7 @@ def find_check_cells(notebook: NotebookNode) -> frozenset[int]:
         for index, cell in enumerate(notebook.cells)
         if cell.cell_type == "code" and EXPERIMENT_TAG not in cell.metadata.get("tags", ())
     ]
-    return frozenset(each.index for each in choose_required_cells(cells))
+    return frozenset(each.index for each in select_required_cells(cells))
 
 
 class QuotingValidator(Validator):

@@ -48,11 +48,11 @@ def disable_math_commands(html: str) -> str:
     '$\\frac{1}{2} \\|def\\|x{y}$'
     """
     parts = _CODE.split(html)  # in code MathJax reads nothing, and every other part is code
-    parts[::2] = [_COMMAND.sub(_keep_if_shown, _WRITTEN_BACKSLASH.sub(r"\\", part)) for part in parts[::2]]
+    parts[::2] = [_COMMAND.sub(_disable_unless_visible, _WRITTEN_BACKSLASH.sub(r"\\", part)) for part in parts[::2]]
     return "".join(parts)
 
 
-def _keep_if_shown(command: re.Match[str]) -> str:
+def _disable_unless_visible(command: re.Match[str]) -> str:
     # letters that stand there as entities would make another command of it
     is_shown = command[1] in _SHOWN and not command[2]
     return command[0] if is_shown else f"\\{_INVISIBLE}{command[1]}"

@@ -63,7 +63,7 @@ class LogError(Exception):
     """A log cannot be read at all; the message says why."""
 
 
-def is_on() -> bool:
+def is_logging() -> bool:
     """Say whether something is noted in a file here."""
     by_nbgrader = "NBGRADER_EXECUTION" in os.environ
     return is_in_notebook_kernel() and not by_nbgrader and not is_log_switched_off()
@@ -86,18 +86,18 @@ def note(kind: str, **fields: object) -> None:
     """Append a line; where that cannot be done, keep it for this process, and say so once."""
     global _last_note
     event = {"v": VERSION, "t": round(time.time(), 1), "s": _session, "kind": kind, **fields}
-    if not is_on():
+    if not is_logging():
         _in_memory.append(event)
         return
     _last_note = time.monotonic()
-    _watch_cells()
+    _note_cell_runs()
     path = Path(FILE)
     try:
         path = find_log_file()
         if "lesson" not in event and (lesson := _guess_lesson()):
             event["lesson"] = lesson
         _repair_log(path)
-        _append(path, [event])
+        _append_events(path, [event])
     except OSError as error:
         _in_memory.append(event)
         if path not in _reported:
@@ -107,10 +107,10 @@ def note(kind: str, **fields: object) -> None:
             )
 
 
-def read_events_here() -> Log:
+def read_current_events() -> Log:
     """Return what is known in this kernel: what its file holds, and what no file would take."""
     log = Log(())
-    if is_on():
+    if is_logging():
         with suppress(OSError):
             _repair_log(find_log_file())
         with suppress(LogError, OSError):
@@ -119,7 +119,7 @@ def read_events_here() -> Log:
     return Log(tuple(events), log.unreadable)
 
 
-def session_name() -> str:
+def get_session_name() -> str:
     """The name by which lines of this process are known."""
     return _session
 
@@ -160,7 +160,7 @@ def note_report_in_log(check: Callable[_Arguments, Report]) -> Callable[_Argumen
     @functools.wraps(check)
     def check_and_note(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> Report:
         report = check(*arguments, **options)
-        if report.points and (report.results or report.problem) and is_on():
+        if report.points and (report.results or report.problem) and is_logging():
             _note_report(report)
         return report
 
@@ -195,18 +195,18 @@ def _read_event(line: bytes) -> Event | None:
         typed = all(isinstance(event[name], types) for name, types in _FIELDS[event["kind"]].items())
         amounts = [event[name] for name in ("t", "points", "share") if name in event]
         others = [event[name] for name in ("guess", "result") if isinstance(event.get(name), int | float)]
-        numbers = all(map(_is_amount, amounts)) and all(map(math.isfinite, others))
+        numbers = all(map(_is_valid_amount, amounts)) and all(map(math.isfinite, others))
         words = all(isinstance(each, str) for each in event.get("mistakes", []))
         return event if known and typed and numbers and words else None
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None
 
 
-def _is_amount(value: Any) -> bool:
+def _is_valid_amount(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e11
 
 
-def _append(path: Path, events: list[Event]) -> None:
+def _append_events(path: Path, events: list[Event]) -> None:
     """Add lines in one write; what somebody left half written before them ends there."""
     text = "".join(f"{json.dumps(each, ensure_ascii=False, allow_nan=False)}\n" for each in events).encode()
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
@@ -234,15 +234,15 @@ def _repair_log(path: Path) -> None:
     except LogError as error:
         log, damage = Log(()), str(error)
     if damage and path.is_file():
-        beside = _find_free_name(path)
+        beside = _find_unused_path(path)
         path.rename(beside)  # and then read again: another kernel may have written meanwhile
         with suppress(LogError):
             log = read(beside)
-        _append(path, list(log.events))
+        _append_events(path, list(log.events))
         print(f"{path.name} is begun anew with what could be read of it: {damage}. The old one is {beside.name}.")
 
 
-def _find_free_name(path: Path) -> Path:
+def _find_unused_path(path: Path) -> Path:
     names = (path.with_name(f"{path.stem}.before{number}{path.suffix}") for number in ("", *range(2, 1000)))
     return next(name for name in names if not name.exists())
 
@@ -254,13 +254,13 @@ def _guess_lesson() -> str | None:
 
 
 @functools.cache
-def _watch_cells() -> None:
+def _note_cell_runs() -> None:
     """From now on, note that cells are run: what is read and tried between two checks is time spent, too."""
     from IPython.core.getipython import get_ipython
 
-    get_ipython().events.register("post_run_cell", _note_activity)  # type: ignore[union-attr]  # there is one: `is_on`
+    get_ipython().events.register("post_run_cell", _note_activity)  # type: ignore[union-attr]  # there is one: `is_logging`
 
 
 def _note_activity(_: object = None) -> None:
-    if time.monotonic() - _last_note > _BETWEEN_MARKS and is_on():
+    if time.monotonic() - _last_note > _BETWEEN_MARKS and is_logging():
         note("active")

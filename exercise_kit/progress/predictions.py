@@ -14,7 +14,7 @@ from typing import Any
 from exercise_kit.engine.compare import describe_kind
 from exercise_kit.engine.rendering import is_in_notebook_kernel, render_html_section, render_paragraph
 from exercise_kit.engine.verdict import Verdict
-from exercise_kit.progress.log import Event, note, read_events_here
+from exercise_kit.progress.log import Event, note, read_current_events
 from exercise_kit.quoting import quote_first_line
 
 Value = int | float | str
@@ -72,7 +72,7 @@ def predict(name: str, guess: object = ..., choices: tuple[str, ...] = ()) -> No
     """
     if not _is_valid_name(name):
         return
-    known = read_predictions(read_events_here().events).get(name, Prediction())
+    known = read_predictions(read_current_events().events).get(name, Prediction())
     value = _read_value(guess)
     if isinstance(value, str) and choices:
         value = next((each for each in choices if _has_same_words(each, value)), None)
@@ -87,7 +87,7 @@ def predict(name: str, guess: object = ..., choices: tuple[str, ...] = ()) -> No
             else ""
         )
         print(
-            _ask_for_guess(guess, choices) + kept
+            _write_guess_request(guess, choices) + kept
             if guess is not ... or known.guess is None
             else _describe_guess_so_far(known)
         )
@@ -119,7 +119,7 @@ def reveal(name: str, actual: object, within: float | None = None) -> None:
     if value is None:
         print(f"reveal({quote_first_line(name)}) needs a number or a text, and this is {describe_kind(actual)}.")
         return
-    known = read_predictions(read_events_here().events).get(name, Prediction())
+    known = read_predictions(read_current_events().events).get(name, Prediction())
     right = None if known.guess is None else _is_guess_right(known.guess, value, within)
     if not known.compared and (known.guess is not None or value != known.result):
         note("result", name=name, result=value, right=right)
@@ -178,7 +178,7 @@ def _is_guess_right(guess: Value, actual: Value, within: float | None) -> bool |
     return abs(guess - actual) <= within * (1 + 1e-9)
 
 
-def _ask_for_guess(guess: object, choices: tuple[str, ...]) -> str:
+def _write_guess_request(guess: object, choices: tuple[str, ...]) -> str:
     wanted = "a number"
     if choices:
         *first, last = (f'"{each}"' for each in choices)

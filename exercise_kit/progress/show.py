@@ -41,7 +41,7 @@ def format_duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
 
 
-def make_rows(progress: Progress) -> list[tuple[str, ...]]:
+def make_progress_rows(progress: Progress) -> list[tuple[str, ...]]:
     """The table's rows, in the order of the columns; what is not there yet is a dash."""
     return [_make_row(each) for each in progress.lessons]
 
@@ -77,7 +77,7 @@ def _describe_core(progress: Progress) -> str:
     return f" ({done} of {count} of the core)" if count else ""
 
 
-def write_sentences(progress: Progress) -> list[str]:
+def write_progress_remarks(progress: Progress) -> list[str]:
     """Return what comes next, what stands out, and what could not be read."""
     guesses, right = int(progress.total("guesses")), int(progress.total("right"))
     met, mended = int(progress.total("met")), int(progress.total("mended"))
@@ -109,7 +109,7 @@ def make_progress_table(progress: Progress) -> Table:
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for number, name in enumerate(_COLUMNS):
         drawn.add_column(name, justify="left" if number == 0 else "right", no_wrap=number == 0)
-    for cells, lesson in zip(make_rows(progress), progress.lessons, strict=True):
+    for cells, lesson in zip(make_progress_rows(progress), progress.lessons, strict=True):
         drawn.add_row(*cells, style=None if lesson.begun else "dim")
     return drawn
 
@@ -125,7 +125,7 @@ def render_as_text(progress: Progress) -> str:
 def show(progress: Progress, console: Console) -> None:
     """Print it."""
     console.print(write_headline(progress), markup=False)
-    for sentence in write_sentences(progress):
+    for sentence in write_progress_remarks(progress):
         console.print(sentence.replace("`", ""), markup=False)
     console.print()
     console.print(make_progress_table(progress))
@@ -140,14 +140,14 @@ def render_as_html(progress: Progress) -> str:
     )
     body = "".join(
         _render_row(cells, lesson, lesson.name == progress.here)
-        for cells, lesson in zip(make_rows(progress), progress.lessons, strict=True)
+        for cells, lesson in zip(make_progress_rows(progress), progress.lessons, strict=True)
     )
     label = write_headline(progress)
     drawn = f'<table style="border-collapse:collapse;margin:0.6em 0"><thead><tr>{head}</tr></thead>{body}</table>'
     drawn = f'<div style="overflow-x:auto">{drawn}</div>'  # on a phone it scrolls
-    words = "".join(render_paragraph(render_inline_markup(each)) for each in write_sentences(progress))
+    words = "".join(render_paragraph(render_inline_markup(each)) for each in write_progress_remarks(progress))
     note = f'<p style="margin:0;opacity:0.75"><small>{_NOTE}</small></p>'
-    card = _render_picture(progress) if progress.complete else ""
+    card = _render_card_picture(progress) if progress.complete else ""
     text = render_paragraph(f"<strong>{escape(label)}</strong>") + words
     verdict = Verdict.PASS if progress.complete else Verdict.UNDECIDED
     return render_html_section("Your progress", text + drawn + note + card, verdict)
@@ -167,18 +167,18 @@ def _write_cell_style(column: int) -> str:
     return f"{_CELL};text-align:{'right' if column else 'left'}"
 
 
-def _render_picture(progress: Progress) -> str:
+def _render_card_picture(progress: Progress) -> str:
     buffer = io.BytesIO()
     progress.card().savefig(buffer, format="png", dpi=120)
     data = base64.b64encode(buffer.getvalue()).decode()
-    alt = escape(f"A card: {write_headline(progress)} {' '.join(write_sentences(progress)[1:])}", quote=True)
+    alt = escape(f"A card: {write_headline(progress)} {' '.join(write_progress_remarks(progress)[1:])}", quote=True)
     return f'<img alt="{alt}" src="data:image/png;base64,{data}" style="max-width:100%;margin-top:0.8em">'
 
 
 _CARD_WIDTH, _CARD_HEIGHT = 8.0, 4.5  # inches
 
 
-def draw_card(progress: Progress) -> Figure:
+def draw_progress_card(progress: Progress) -> Figure:
     """The card; before the end it says what is done so far."""
     from matplotlib.figure import Figure
 

@@ -116,9 +116,9 @@ class Progress:
 
     def card(self) -> Figure:
         """A picture of it all."""
-        from exercise_kit.progress.show import draw_card
+        from exercise_kit.progress.show import draw_progress_card
 
-        return draw_card(self)
+        return draw_progress_card(self)
 
     def __str__(self) -> str:
         from exercise_kit.progress.show import render_as_text
@@ -144,7 +144,7 @@ def progress(*given: object) -> Progress:
     """
     if given:
         print("Write `progress()`, with nothing in the brackets: it shows all lessons.")
-    known = log.read_events_here()
+    known = log.read_current_events()
     here = next((each["lesson"] for each in reversed(known.events) if _is_of_this_session(each)), None)
     return summarize_events(known.events, log.find_log_file().parent, here, _list_remarks(known.unreadable))
 
@@ -178,7 +178,14 @@ def summarize_events(
         guesses = [each for prediction, each in found.items() if lesson_of.get(prediction) == name]
         lessons.append(_summarize_lesson(name, [each for each in placed if each["lesson"] == name], guesses))
     last = next((each["lesson"] for each in reversed(placed) if each["lesson"]), None)
-    return Progress(tuple(lessons), current_lesson, last, tuple(_list_highlights(found)), _find_kept_parts(folder), remarks)
+    return Progress(
+        tuple(lessons),
+        current_lesson,
+        last,
+        tuple(_list_highlights(found)),
+        _find_exercises_with_kept_parts(folder),
+        remarks,
+    )
 
 
 def _list_lessons(worked_on: Collection[str]) -> list[str]:
@@ -190,7 +197,7 @@ def _list_lessons(worked_on: Collection[str]) -> list[str]:
 
 
 def _is_of_this_session(event: log.Event) -> bool:
-    return event["s"] == log.session_name() and event.get("lesson") in course().lessons
+    return event["s"] == log.get_session_name() and event.get("lesson") in course().lessons
 
 
 def _list_remarks(unreadable: int) -> tuple[str, ...]:
@@ -231,7 +238,7 @@ def _summarize_lesson(name: str, events: Sequence[log.Event], guesses: Sequence[
         sum(points[each] * share for each, share in best.items()),
         sum(points.values()),
         len(known.get("questions", ())),
-        _add_up_seconds(float(each["t"]) for each in events),
+        _sum_working_seconds(float(each["t"]) for each in events),
         known.get("minutes", 0),
         sum(each.right is not None for each in guesses),
         sum(each.right is True for each in guesses),
@@ -257,7 +264,7 @@ def _count_mistakes(checks: Iterable[log.Event]) -> tuple[int, int]:
     return len(met), len(mended)
 
 
-def _add_up_seconds(times: Iterable[float]) -> float:
+def _sum_working_seconds(times: Iterable[float]) -> float:
     """The time spent: from each sign of work to the next, unless there is a long pause between."""
     known = sorted(times)
     gaps = (later - earlier for earlier, later in pairwise(known))
@@ -271,7 +278,7 @@ def _list_highlights(predictions: Mapping[str, Prediction]) -> Iterable[str]:
             yield words.format(result)
 
 
-def _find_kept_parts(folder: Path) -> frozenset[str]:
+def _find_exercises_with_kept_parts(folder: Path) -> frozenset[str]:
     """The exercises to which a student's file of parts has an answer."""
     try:
         text = (folder / course().own_parts).read_text("utf-8")

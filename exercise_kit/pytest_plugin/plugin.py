@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from exercise_kit.engine.class_exercises import get_class_files_in_use, use_class_by_default
+from exercise_kit.engine.class_exercises import get_class_files_in_use, set_default_class
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.verdict import Verdict
 from exercise_kit.hidden_checks import HiddenChecksError
@@ -33,7 +33,7 @@ class _Shared:
 
     def __init__(self, config: pytest.Config) -> None:
         handed_in = config.getoption("submission", None)
-        use_class_by_default(lambda: find_current_class([Path(handed_in)] if handed_in else ()))
+        set_default_class(lambda: find_current_class([Path(handed_in)] if handed_in else ()))
         self.seed = str(config.getoption("probe_seed", "0")).encode()
         self.device = config.getoption("device", None)
         self.limits = Limits().on(resolve_device(self.device or "cpu") if handed_in else "cpu")

@@ -70,7 +70,7 @@ def split_lost_points(result: ExerciseResult, is_consequence: bool = False) -> I
             yield Share(lost / len(failed), why, check.misconception or "", check)
 
 
-def find_first_unexplained(result: ExerciseResult) -> CheckResult | None:
+def find_first_unexplained_failure(result: ExerciseResult) -> CheckResult | None:
     """The first check that failed in a way of its own, and that no misconception explains."""
     return next((check for check in list_failures(result) if check.misconception is None and check.kind), None)
 

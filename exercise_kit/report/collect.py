@@ -16,8 +16,8 @@ from pathlib import Path
 
 from exercise_kit.batch.locations import Place, PlaceError, find_place
 from exercise_kit.batch.result_cache import Store, TamperedResult, list_key_prefixes
-from exercise_kit.engine.class_exercises import use_class
-from exercise_kit.judge.result import VERSION, Result, tell_what_waits
+from exercise_kit.engine.class_exercises import set_class_in_use
+from exercise_kit.judge.result import VERSION, Result, add_wait_causes_to_reason
 from exercise_kit.report.manual_grading import ManualGrading, read_gradebook
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.flags import SAME_FILE, flag_same_file
@@ -78,7 +78,7 @@ class SubmittedWork:
         """The student; a file of nobody counts as a student of its own."""
         return self.student or str(self.path)
 
-    def earns_all(self, exercise: str) -> bool:
+    def earns_full_points(self, exercise: str) -> bool:
         """Say whether its answer to an exercise has all of its points."""
         results = self.result.exercises if self.result else ()
         return any(each.name == exercise and 0 < each.max_score <= each.score for each in results)
@@ -102,13 +102,13 @@ class LessonPlan:
                 other.name
                 for other in exercises
                 if other.name != exercise.name
-                and not _find_names_read(self.released, exercise.name).isdisjoint(other.objects)
+                and not _find_names_in_model_answer(self.released, exercise.name).isdisjoint(other.objects)
             )
             for exercise in exercises
         }
 
 
-def _find_names_read(lesson: ReleasedLesson, exercise: str) -> frozenset[str]:
+def _find_names_in_model_answer(lesson: ReleasedLesson, exercise: str) -> frozenset[str]:
     """The names that a model answer reads."""
     tree = parse(lesson.model_answers.get(exercise, ""))
     nodes = ast.walk(tree) if tree else ()
@@ -155,7 +155,7 @@ def collect_class_work(path: Path, lesson: str | None = None) -> ClassWork:
     folder = path.resolve()
     if not is_class(folder):
         raise ReportError(f"{path} is no class folder: it has no {CONFIG}; name one made by 'vit-course new-class'")
-    use_class(folder)
+    set_class_in_use(folder)
     lessons = Lessons(folder)
     if lesson is not None and lesson not in lessons.names:
         raise ReportError(f"there is no lesson {lesson!r}; there are: {', '.join(lessons.names)}")
@@ -166,7 +166,7 @@ def collect_class_work(path: Path, lesson: str | None = None) -> ClassWork:
     handed_in = find([folder], lessons.names, folder) if (folder / SUBMITTED).is_dir() else []
     kept = [each for each in map(finder.find_work, handed_in) if each and lesson in (None, each.lesson)]
     names = [name for name in lessons.names if any(each.lesson == name for each in kept)]
-    plans = tuple(_plan_lesson(lessons.get(name)) for name in names)
+    plans = tuple(_make_lesson_plan(lessons.get(name)) for name in names)
     return ClassWork(folder.name, _flag_same_files(kept), plans, read_gradebook(folder, lesson), folder)
 
 
@@ -181,7 +181,7 @@ def _flag_same_files(works: Sequence[SubmittedWork]) -> tuple[SubmittedWork, ...
     )
 
 
-def _plan_lesson(lesson: ReleasedLesson) -> LessonPlan:
+def _make_lesson_plan(lesson: ReleasedLesson) -> LessonPlan:
     return LessonPlan(lesson.name, {each.name: each.points for each in lesson.exercises}, lesson)
 
 
@@ -202,34 +202,34 @@ class _Finder:
         """Return what is known of a file; None: it is no submission."""
         try:
             if handed_in.problem or handed_in.assignment not in self._lessons.names:
-                return self._find_by_reading(handed_in)
+                return self._find_work_by_reading(handed_in)
             lesson = self._lessons.get(handed_in.assignment)
-            found = self._find_kept_work(handed_in, lesson, _read_content(handed_in.path, lesson))
+            found = self._load_kept_work(handed_in, lesson, _compute_content_digest(handed_in.path, lesson))
             return found or self._make_work_without_result(handed_in)
         except (ReleasedError, Unreachable) as error:
-            return _make_work(handed_in, State.ERROR, str(error))
+            return _make_ungraded_work(handed_in, State.ERROR, str(error))
         except Unreadable as error:
-            return _make_work(handed_in, State.REJECTED, str(error))
+            return _make_ungraded_work(handed_in, State.REJECTED, str(error))
         except NoSubmission:
             return None
 
-    def _find_by_reading(self, handed_in: FoundFile) -> SubmittedWork | None:
+    def _find_work_by_reading(self, handed_in: FoundFile) -> SubmittedWork | None:
         from exercise_kit.submission.parse import read  # with torch, which no kept result needs
 
         submission = read(handed_in, self._lessons)
         if submission.rejected or submission.lesson is None:
-            return _make_work(handed_in, State.REJECTED, submission.reason)
+            return _make_ungraded_work(handed_in, State.REJECTED, submission.reason)
         lesson = self._lessons.get(submission.lesson)
-        found = self._find_kept_work(handed_in, lesson, submission.content)
+        found = self._load_kept_work(handed_in, lesson, submission.content)
         return found or SubmittedWork(handed_in.path, handed_in.student, lesson.name, State.WAITING)
 
     def _make_work_without_result(self, handed_in: FoundFile) -> SubmittedWork:
         from exercise_kit.submission.parse import explain_rejection
 
         problem = explain_rejection(handed_in, self._lessons)
-        return _make_work(handed_in, State.REJECTED if problem else State.WAITING, problem)
+        return _make_ungraded_work(handed_in, State.REJECTED if problem else State.WAITING, problem)
 
-    def _find_kept_work(self, handed_in: FoundFile, lesson: ReleasedLesson, content: str) -> SubmittedWork | None:
+    def _load_kept_work(self, handed_in: FoundFile, lesson: ReleasedLesson, content: str) -> SubmittedWork | None:
         """A file with its result, as the grader reads it; None: nothing is kept of it that can be believed."""
         try:
             kept = self._store.read(content, lesson.name)
@@ -241,7 +241,9 @@ class _Finder:
         found, keys = kept.result, kept.keys
         flags = dict.fromkeys((*handed_in.flags, *kept.flags, *found.flags))
         reason = "; ".join(filter(None, (kept.reason, found.reason))) or None
-        result = tell_what_waits(replace(found, runs=(), path=str(handed_in.path), flags=tuple(flags), reason=reason))
+        result = add_wait_causes_to_reason(
+            replace(found, runs=(), path=str(handed_in.path), flags=tuple(flags), reason=reason)
+        )
         files = tuple(filter(None, content.split("/")[1:]))
         work = SubmittedWork(
             handed_in.path,
@@ -272,14 +274,14 @@ class _Finder:
         return self._prefixes[lesson.name]
 
 
-def _read_content(path: Path, lesson: ReleasedLesson) -> str:
+def _compute_content_digest(path: Path, lesson: ReleasedLesson) -> str:
     """As ``Submission.content``."""
     digest = hashlib.sha256(read_bytes(path)).hexdigest()
     files = [find_result(path.parent, each.file).digest for each in lesson.exercises if each.file]
     return "/".join([digest, *files])
 
 
-def _make_work(handed_in: FoundFile, state: State, reason: str | None) -> SubmittedWork:
+def _make_ungraded_work(handed_in: FoundFile, state: State, reason: str | None) -> SubmittedWork:
     return SubmittedWork(handed_in.path, handed_in.student, handed_in.assignment, state, reason=reason)
 
 
@@ -310,7 +312,7 @@ def _read_results_json(path: Path, lesson: str | None) -> ClassWork:
         points = {exercise.name: exercise.max_score for exercise in each.exercises}
         if points and each.assignment and lesson in (None, each.assignment):
             plans.setdefault(each.assignment, {}).update(points)
-    use_class(find_current_class())
+    set_class_in_use(find_current_class())
     released = Lessons(find_current_class())
     lessons = tuple(
         LessonPlan(name, points, released.get(name) if name in released.names else None)

@@ -27,7 +27,7 @@ from exercise_kit.report.answers import GradedAnswer
 from exercise_kit.report.collect import ClassWork
 from exercise_kit.report.excerpt import MARK, MOST_LINES, canonicalize_line, find_differing_lines, shorten_lines
 from exercise_kit.submission.answer_cells import find_answers
-from exercise_kit.submission.notebook_file import Unreadable, open_notebook, open_script, read_bytes
+from exercise_kit.submission.notebook_file import Unreadable, parse_notebook_cells, parse_script_cells, read_bytes
 from exercise_kit.submission.released import ReleasedLesson
 from exercise_kit.submission.result_file import ResultFile
 
@@ -85,7 +85,7 @@ class Anonymizer:
         Args:
             source: of the cell.
             objects: the names that the exercise asks for.
-            right_lines: lines of answers without the mistake, canonical; where there are none, helpers are what is left out.
+            right_lines: of answers without the mistake, canonical; where there are none, helpers are left out.
 
         Raises:
             Unshowable: it is no Python, or it defines none of them.
@@ -113,9 +113,11 @@ class Anonymizer:
         except (SyntaxError, ValueError, RecursionError, MemoryError, Unshowable):
             return frozenset()
 
-    def _sort_helpers(self, kept: list[ast.stmt], objects: frozenset[str], right_lines: Collection[str]) -> list[ast.stmt]:
+    def _sort_helpers(
+        self, kept: list[ast.stmt], objects: frozenset[str], right_lines: Collection[str]
+    ) -> list[ast.stmt]:
         """The helpers, first those without the mistake, then those that are farthest from what was asked for."""
-        distances = _measure_distances(kept, objects)
+        distances = _count_steps_to_objects(kept, objects)
         helpers = [each for each in kept if not _find_bound_names(each) & objects]
         return sorted(helpers, key=lambda each: self._rank_helper(each, distances[id(each)], right_lines))
 
@@ -170,18 +172,22 @@ def collect_course_words() -> frozenset[str]:
 
 
 def _find_needed_statements(source: str, objects: frozenset[str]) -> list[ast.stmt]:
-    kept = _find_needed(ast.parse(source), set(objects))
+    kept = _select_needed_statements(ast.parse(source), set(objects))
     if not kept:
         raise Unshowable("the cell defines nothing of what was asked for")
     return kept
 
 
-def _find_needed(tree: ast.Module, wanted_names: set[str]) -> list[ast.stmt]:
+def _select_needed_statements(tree: ast.Module, wanted_names: set[str]) -> list[ast.stmt]:
     """The statements that bind ``wanted_names``, and those that bind what they use, in order; no imports."""
     kept: set[int] = set()
     statements = [each for each in tree.body if not isinstance(each, ast.Import | ast.ImportFrom)]
     while True:
-        new = {index for index, each in enumerate(statements) if index not in kept and wanted_names & _find_bound_names(each)}
+        new = {
+            index
+            for index, each in enumerate(statements)
+            if index not in kept and wanted_names & _find_bound_names(each)
+        }
         if not new:
             return [statements[index] for index in sorted(kept)]
         kept |= new
@@ -189,7 +195,7 @@ def _find_needed(tree: ast.Module, wanted_names: set[str]) -> list[ast.stmt]:
         wanted_names |= {node.id for node in used if isinstance(node, ast.Name)}
 
 
-def _measure_distances(kept: list[ast.stmt], objects: frozenset[str]) -> dict[int, int]:
+def _count_steps_to_objects(kept: list[ast.stmt], objects: frozenset[str]) -> dict[int, int]:
     """Return how many steps each statement, by its identity, is away from ``objects``: who uses whom."""
     found: dict[int, int] = {}
     wanted, distance = set(objects), 0
@@ -213,7 +219,7 @@ class _Masked(ast.NodeTransformer):
     def __init__(self, anonymizer: Anonymizer, kept: list[ast.stmt], objects: frozenset[str]) -> None:
         self._anonymizer = anonymizer
         nodes = [node for statement in kept for node in ast.walk(statement)]
-        made_up = {name for node in nodes for name in _list_made_up_names(node)} - objects
+        made_up = {name for node in nodes for name in _list_introduced_names(node)} - objects
         mentioned = dict.fromkeys(name for node in nodes for name in _list_names(node) if name not in objects)
         odd = (name for name in mentioned if not self._is_harmless_name(name, name in made_up))
         self._names = {name: f"name{count}" for count, name in enumerate(odd, 1)}
@@ -265,7 +271,7 @@ def _list_names(node: ast.AST) -> Iterator[str]:
         yield from (value for value in getattr(node, field, ()) if isinstance(value, str))
 
 
-def _list_made_up_names(node: ast.AST) -> Iterator[str]:
+def _list_introduced_names(node: ast.AST) -> Iterator[str]:
     """The names that a node makes up."""
     if not isinstance(node, ast.keyword) and not isinstance(getattr(node, "ctx", None), ast.Load):
         yield from _list_names(node)
@@ -328,7 +334,9 @@ class Examples:
         shown = [(each, self._read_anonymized_code(each, others[each.result.name])) for each in chosen]
         written = [(each, code) for each, code in shown if code]
         best, code = (
-            min(written, key=lambda each: _rank_example(each[1], others[each[0].result.name])) if written else shown[0]
+            min(written, key=lambda each: _rank_example_code(each[1], others[each[0].result.name]))
+            if written
+            else shown[0]
         )
         return Example(best.result.name, code, self.message(best.check))
 
@@ -347,7 +355,9 @@ class Examples:
             return ""
         try:
             source = _read_source(answer.work.path, answer.result.name, lesson)
-            return self._anonymizer.anonymize_code(source, _find_objects(lesson, answer.result.name), right_lines)
+            return self._anonymizer.anonymize_code(
+                source, _find_exercise_objects(lesson, answer.result.name), right_lines
+            )
         except (Unshowable, Unreadable):
             return ""
 
@@ -356,22 +366,26 @@ class Examples:
         name, lesson = answer.result.name, self._lessons.get(answer.work.lesson or "")
         if lesson is None:
             return frozenset()
-        model = self._anonymizer.list_canonical_lines(lesson.model_answers.get(name, ""), _find_objects(lesson, name))
+        model = self._anonymizer.list_canonical_lines(
+            lesson.model_answers.get(name, ""), _find_exercise_objects(lesson, name)
+        )
         works = [each for each in self._work.handed_in if each.lesson == lesson.name and each.path not in mistaken]
-        works.sort(key=lambda each: not each.earns_all(name))
-        return model.union(*(self._read_lines(each.path, name, lesson) for each in works[:MOST_OTHERS]))
+        works.sort(key=lambda each: not each.earns_full_points(name))
+        return model.union(*(self._read_canonical_lines(each.path, name, lesson) for each in works[:MOST_OTHERS]))
 
-    def _read_lines(self, path: Path, exercise: str, lesson: ReleasedLesson) -> frozenset[str]:
+    def _read_canonical_lines(self, path: Path, exercise: str, lesson: ReleasedLesson) -> frozenset[str]:
         if (path, exercise) not in self._lines:
             try:
                 source = _read_source(path, exercise, lesson)
             except Unreadable:
                 source = ""
-            self._lines[path, exercise] = self._anonymizer.list_canonical_lines(source, _find_objects(lesson, exercise))
+            self._lines[path, exercise] = self._anonymizer.list_canonical_lines(
+                source, _find_exercise_objects(lesson, exercise)
+            )
         return self._lines[path, exercise]
 
 
-def _rank_example(code: str, right_lines: Collection[str]) -> tuple[bool, bool, int, int, str]:
+def _rank_example_code(code: str, right_lines: Collection[str]) -> tuple[bool, bool, int, int, str]:
     """The lower, the more an example teaches."""
     lines = code.splitlines()
     own = len(find_differing_lines(lines, right_lines))
@@ -379,7 +393,7 @@ def _rank_example(code: str, right_lines: Collection[str]) -> tuple[bool, bool, 
     return not teaches, any(line.strip(" #").startswith(MARK) for line in lines), own, len(code), code
 
 
-def _find_objects(lesson: ReleasedLesson, exercise: str) -> tuple[str, ...]:
+def _find_exercise_objects(lesson: ReleasedLesson, exercise: str) -> tuple[str, ...]:
     return next((each.objects for each in lesson.exercises if each.name == exercise), ())
 
 
@@ -390,6 +404,6 @@ def _hash_path(answer: GradedAnswer) -> str:
 def _read_source(path: Path, exercise: str, lesson: ReleasedLesson) -> str:
     """The source of the cell that holds an answer; "" where there is none, or only a file."""
     content = read_bytes(path)
-    file = open_script(content) if path.suffix.lower() == ".py" else open_notebook(content)
+    file = parse_script_cells(content) if path.suffix.lower() == ".py" else parse_notebook_cells(content)
     found, _ = find_answers(file.cells, lesson, (exercise,), False, lambda name: ResultFile(name, "", "", " "))
     return (found[0].source or "") if found else ""

@@ -38,7 +38,7 @@ def shorten_lines(lines: Sequence[str], right_lines: Collection[str]) -> list[st
     for context in _CONTEXT if len(lines) > MOST_LINES else ():
         near = {place for place in range(len(lines)) if any(abs(place - each) <= context for each in own)}
         shown = _replace_gaps_with_marks(
-            lines, near | {header for each in own for header in _find_headers(lines, each)}
+            lines, near | {header for each in own for header in _find_enclosing_headers(lines, each)}
         )
         if len(shown) <= MOST_LINES:
             return shown
@@ -51,7 +51,7 @@ def _measure_indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _find_headers(lines: Sequence[str], place: int) -> list[int]:
+def _find_enclosing_headers(lines: Sequence[str], place: int) -> list[int]:
     """The places of the first lines of the functions and classes that a line stands in."""
     found, depth = [], _measure_indent(lines[place])
     for above in range(place - 1, -1, -1):

@@ -122,11 +122,11 @@ def read_gradebook(class_dir: Path, lesson: str | None = None) -> ManualGrading 
         return ManualGrading(problem=make_one_line(str(error.__cause__ or error)))
     names = tuple(str(part) for row in students for part in row if part)
     return ManualGrading(
-        _list_questions(grades), names, None, tuple(str(row[0]) for row in students), _count_points_by_hand(grades)
+        _list_questions(grades), names, None, tuple(str(row[0]) for row in students), _sum_points_by_hand(grades)
     )
 
 
-def _is_code(cell_name: str) -> bool:
+def _is_check_cell(cell_name: str) -> bool:
     return cell_name.startswith(make_check_grade_id(""))
 
 
@@ -139,24 +139,26 @@ def _list_questions(grades: Iterable[Any]) -> tuple[Question, ...]:
         count[0] += 1
         count[1] += bool(listed) and without
         count[2] += bool(listed) and not without
-    kept = {place: count for place, count in counts.items() if count[1] or count[2] or not _is_code(place[1])}
+    kept = {place: count for place, count in counts.items() if count[1] or count[2] or not _is_check_cell(place[1])}
     return tuple(Question(*place, *count) for place, count in kept.items())
 
 
-def _count_points_by_hand(grades: Iterable[Any]) -> dict[tuple[str | None, str | None], ByHand]:
+def _sum_points_by_hand(grades: Iterable[Any]) -> dict[tuple[str | None, str | None], ByHand]:
     cells: dict[tuple[str | None, str | None], list[Any]] = {}
     for row in grades:
         cells.setdefault((str(row[2]), str(row[0])), []).append(row)
     found = {}
     for place, rows in cells.items():
         manual = [row for row in rows if row[4] is not None]
-        code = [row for row in rows if _is_code(row[1])]
+        code = [row for row in rows if _is_check_cell(row[1])]
         if manual:
             counts = [row[3] if row[4] is None else row[4] for row in code]
             found[place] = ByHand(
                 round(sum(row[4] for row in manual), 4),
                 sum(row[6] for row in manual),
-                round(sum(points or 0.0 for points in counts), 4) if any(_is_code(row[1]) for row in manual) else None,
+                round(sum(points or 0.0 for points in counts), 4)
+                if any(_is_check_cell(row[1]) for row in manual)
+                else None,
                 sum(row[6] for row in code),
             )
     return found

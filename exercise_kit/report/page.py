@@ -15,7 +15,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from exercise_kit.engine.compare import join_names
-from exercise_kit.engine.in_training import read_what_was_trained
+from exercise_kit.engine.in_training import read_training_setup
 from exercise_kit.engine.rendering import render_inline_markup
 from exercise_kit.files import write
 from exercise_kit.quoting import make_legible
@@ -24,14 +24,20 @@ from exercise_kit.report.collect import ClassWork, ReportError, State, collect_c
 from exercise_kit.report.examples import Anonymizer, Example, Examples
 from exercise_kit.report.manual_grading import ManualGrading
 from exercise_kit.report.people import DROP, EARLIER, MISSING, SAME, find_students_of_concern
-from exercise_kit.report.plots import draw_course, draw_exercises, draw_mistakes, draw_scores, draw_seconds
+from exercise_kit.report.plots import (
+    draw_costliest_mistakes,
+    draw_exercise_scores,
+    draw_grading_seconds,
+    draw_score_histograms,
+    draw_term_chart,
+)
 from exercise_kit.report.tally import (
     LEAST_STUDENTS,
     Mistake,
     Tally,
     UnexplainedGroup,
-    count_class,
     rank_discriminations,
+    tally_class,
 )
 from exercise_kit.report.term import LessonRow, count_students, make_lesson_rows
 from exercise_kit.submission import flags
@@ -65,7 +71,7 @@ def format_count(count: int, noun: str, plural: str = "") -> str:
 def summarize_class(tally: Tally) -> list[str]:
     """The class in three sentences; one where nothing is graded."""
     handed_in = _describe_handed_in(tally)
-    return [handed_in, *([_describe_results(tally), _describe_lost_points(tally)] if tally.shares() else ())]
+    return [handed_in, *([_describe_scores(tally), _describe_lost_points(tally)] if tally.shares() else ())]
 
 
 def _describe_handed_in(tally: Tally) -> str:
@@ -94,10 +100,11 @@ def _describe_manual_grading(manual_grading: ManualGrading) -> Iterator[str]:
         verb = "waits" if manual_grading.waiting == 1 else "wait"
         yield f"{format_count(manual_grading.waiting, 'written answer')} {verb} for a grade by hand"
     if manual_grading.again:
-        yield f"{format_count(manual_grading.again, 'answer')} with points {'is' if manual_grading.again == 1 else 'are'} to be looked at"
+        verb = "is" if manual_grading.again == 1 else "are"
+        yield f"{format_count(manual_grading.again, 'answer')} with points {verb} to be looked at"
 
 
-def _describe_results(tally: Tally) -> str:
+def _describe_scores(tally: Tally) -> str:
     tried = [each for each in tally.exercises if each.answers and each.points]
     sentence = "Half of the graded notebooks or more earn nothing"
     if tally.median:
@@ -164,6 +171,7 @@ def render_lecture_page(tally: Tally, title: str, today: date) -> str:
     rows, students = make_lesson_rows(tally), count_students(tally)
     shares = {row.name: tally.shares(row.name) for row in rows if row.graded}
     timed = any(each.seconds for each in tally.exercises)
+    answered = [each for each in tally.exercises if each.answers]
     return load_templates().get_template("report.html.jinja").render(
         title=title,
         today=today,
@@ -179,7 +187,7 @@ def render_lecture_page(tally: Tally, title: str, today: date) -> str:
         students=students,
         questions=rank_discriminations(tally.exercises),
         LEAST_STUDENTS=LEAST_STUDENTS,
-        trained=read_what_was_trained(),
+        trained=read_training_setup(),
         flagged=sum(bool(each.result and each.result.flags) for each in tally.work.handed_in),
         next=tally.mistakes[:NEXT],
         cards=[_make_mistake_card(each, examples) for each in tally.mistakes[:EXAMPLES]],
@@ -188,11 +196,11 @@ def render_lecture_page(tally: Tally, title: str, today: date) -> str:
         worst=_find_worst_checks(tally.exercises),
         rejected=_count_lost_reasons(tally.work, anonymizer),
         waits=_count_wait_causes(tally.work),
-        course_picture=Markup(_draw_term(rows, students)) if len(shares) > 1 else "",
-        score_picture=Markup(draw_scores(shares)) if shares else "",
-        exercise_picture=Markup(draw_exercises([each for each in tally.exercises if each.answers])) if shares else "",
-        mistake_picture=Markup(draw_mistakes(tally.mistakes[:PICTURED])) if tally.mistakes else "",
-        time_picture=Markup(draw_seconds(tally.exercises)) if timed else "",
+        course_picture=Markup(_render_term_chart(rows, students)) if len(shares) > 1 else "",
+        score_picture=Markup(draw_score_histograms(shares)) if shares else "",
+        exercise_picture=Markup(draw_exercise_scores(answered)) if shares else "",
+        mistake_picture=Markup(draw_costliest_mistakes(tally.mistakes[:PICTURED])) if tally.mistakes else "",
+        time_picture=Markup(draw_grading_seconds(tally.exercises)) if timed else "",
     )  # fmt: skip
 
 
@@ -214,7 +222,7 @@ def load_templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_make_legible,
+        finalize=_make_template_value_legible,
     )
     made.filters |= {
         "percent": format_percent,
@@ -228,7 +236,7 @@ def load_templates() -> Environment:
     return made
 
 
-def _make_legible(value: Any) -> Any:
+def _make_template_value_legible(value: Any) -> Any:
     return make_legible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -250,8 +258,8 @@ def _make_mistake_card(mistake: Mistake, examples: Examples) -> MistakeCard:
     return MistakeCard(mistake, fits)
 
 
-def _draw_term(rows: Sequence[LessonRow], students: int) -> str:
-    return draw_course([(row.name, row.students / students if students else 0.0, row.quartiles) for row in rows])
+def _render_term_chart(rows: Sequence[LessonRow], students: int) -> str:
+    return draw_term_chart([(row.name, row.students / students if students else 0.0, row.quartiles) for row in rows])
 
 
 def _choose_notable_groups(groups: Sequence[UnexplainedGroup]) -> list[UnexplainedGroup]:
@@ -334,7 +342,7 @@ def write_report(
     title, day, found = (
         work.name if lesson is None else f"{work.name}, {lesson}",
         today or date.today(),
-        count_class(work),
+        tally_class(work),
     )
     pages = {out: render_lecture_page(found, title, day)}
     if names:

@@ -47,7 +47,7 @@ _SETTINGS: dict[Any, Any] = {
 _ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
 
 
-def make_figure(height: float, legend_height: float = 0.0, width: float = WIDTH) -> Figure:
+def make_empty_figure(height: float, legend_height: float = 0.0, width: float = WIDTH) -> Figure:
     """An empty figure, ``height`` inches high, of which some ``legend_height`` are left free for legends."""
     layout = ConstrainedLayoutEngine(rect=(0, 0, 1, 1 - legend_height / height))
     made = Figure(figsize=(width, height), layout=layout)
@@ -56,7 +56,7 @@ def make_figure(height: float, legend_height: float = 0.0, width: float = WIDTH)
 
 
 @contextmanager
-def drawing(name: str) -> Iterator[None]:
+def use_figure_settings(name: str) -> Iterator[None]:
     """matplotlib's settings while a figure of that name is drawn; the same name gives the same bytes."""
     with mpl.rc_context({**_SETTINGS, "svg.hashsalt": name}):
         yield
@@ -71,7 +71,7 @@ def render_svg(figure: Figure, name: str, alt_text: str) -> str:
         alt_text: what those hear who do not see it.
     """
     written = io.StringIO()
-    with drawing(name):
+    with use_figure_settings(name):
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = written.getvalue()
     text = text[text.index("<svg") :]
@@ -90,14 +90,14 @@ def render_svg(figure: Figure, name: str, alt_text: str) -> str:
 Course = Sequence[tuple[str, float, tuple[float, float, float] | None]]
 
 
-def draw_course(lessons: Course) -> str:
+def draw_term_chart(lessons: Course) -> str:
     """The term: above the middle half of the notebooks and their median, below how many students handed in.
 
     Args:
         lessons: of each its name, the share of the students who handed in, and the quartiles of the points' shares.
     """
-    with drawing("course"):
-        made = make_figure(3.4, width=NARROW)
+    with use_figure_settings("course"):
+        made = make_empty_figure(3.4, width=NARROW)
         above, below = made.subplots(2, 1, sharex=True, height_ratios=(3, 1.2))
         graded = [(place, each[2]) for place, each in enumerate(lessons) if each[2]]
         places = [place for place, _ in graded]
@@ -144,10 +144,10 @@ _LOST_LOOKS: dict[Lost, Look] = {
 }
 
 
-def draw_scores(shares: Mapping[str, Sequence[float]]) -> str:
+def draw_score_histograms(shares: Mapping[str, Sequence[float]]) -> str:
     """A row for each lesson: how many files earned which tenth of the points."""
-    with drawing("scores"):
-        made = make_figure(0.75 + 0.85 * len(shares))
+    with use_figure_settings("scores"):
+        made = make_empty_figure(0.75 + 0.85 * len(shares))
         rows = made.subplots(len(shares), 1, sharex=True, squeeze=False)[:, 0]
         for axes, (lesson, values) in zip(rows, shares.items(), strict=True):
             _draw_score_histogram(axes, lesson, values)
@@ -184,10 +184,10 @@ def _draw_score_histogram(axes: Axes, lesson: str, values: Sequence[float]) -> N
     axes.set_ylabel(lesson, rotation=0, ha="right", va="center")
 
 
-def draw_exercises(tallies: Sequence[ExerciseTally]) -> str:
+def draw_exercise_scores(tallies: Sequence[ExerciseTally]) -> str:
     """A row for each exercise: what its answers earned; and beside it the points that the class lost, and to what."""
-    with drawing("exercises"):
-        made = make_figure(1.4 + _ROW * len(tallies), legend_height=0.65)
+    with use_figure_settings("exercises"):
+        made = make_empty_figure(1.4 + _ROW * len(tallies), legend_height=0.65)
         left, right = made.subplots(1, 2, sharey=True, width_ratios=(5, 4))
         places = range(len(tallies))
         for index, (label, look) in enumerate(zip(BINS, _BIN_LOOKS, strict=True)):
@@ -239,10 +239,10 @@ def _draw_stacked_bars(
             axes.text(start + length / 2, row, text, ha="center", va="center", fontsize=8, color=ink, bbox=boxed)
 
 
-def draw_mistakes(mistakes: Sequence[Mistake]) -> str:
+def draw_costliest_mistakes(mistakes: Sequence[Mistake]) -> str:
     """The costliest misconceptions: points lost, and how many students."""
-    with drawing("mistakes"):
-        made = make_figure(0.7 + _ROW * len(mistakes))
+    with use_figure_settings("mistakes"):
+        made = make_empty_figure(0.7 + _ROW * len(mistakes))
         axes = made.subplots()
         lost = [each.lost for each in mistakes]
         axes.barh(range(len(mistakes)), lost, height=0.7, color=BLUE)
@@ -260,11 +260,11 @@ def draw_mistakes(mistakes: Sequence[Mistake]) -> str:
         return render_svg(made, "mistakes", f"The misconceptions that cost the class most. {summary}.")
 
 
-def draw_seconds(tallies: Sequence[ExerciseTally]) -> str:
+def draw_grading_seconds(tallies: Sequence[ExerciseTally]) -> str:
     """Draw how long grading an answer took: the middle 80 of 100 answers as a line, the median as a dot."""
     timed = [each for each in tallies if each.seconds]
-    with drawing("seconds"):
-        made = make_figure(0.7 + _ROW * len(timed))
+    with use_figure_settings("seconds"):
+        made = make_empty_figure(0.7 + _ROW * len(timed))
         axes = made.subplots()
         for row, each in enumerate(timed):
             values = [1000 * value for value in each.seconds]

@@ -17,13 +17,13 @@ from typing import Any
 
 from copydetect.utils import filter_code, get_token_coverage, hashed_kgrams, highlight_overlap
 
-from exercise_kit.engine.class_exercises import use_class
+from exercise_kit.engine.class_exercises import set_class_in_use
 from exercise_kit.files import write, write_and_make_folder
 from exercise_kit.quoting import make_legible
 from exercise_kit.report.page import load_templates
 from exercise_kit.submission.find import FoundFile, find
 from exercise_kit.submission.notebook_file import Unreadable
-from exercise_kit.submission.parse import open_answers
+from exercise_kit.submission.parse import open_with_answers
 from exercise_kit.submission.released import CONFIG, SUBMITTED, Lessons, ReleasedError, ReleasedLesson, is_class
 from exercise_kit.submission.submission import NoSubmission
 
@@ -69,7 +69,7 @@ class Pair:
     right: str
 
 
-def read_texts(class_dir: Path, lesson: str | None = None) -> dict[str, tuple[ReleasedLesson, list[Text]]]:
+def read_answer_texts(class_dir: Path, lesson: str | None = None) -> dict[str, tuple[ReleasedLesson, list[Text]]]:
     """Everybody's answers by lesson; what cannot be read or is as it was released is left out.
 
     Raises:
@@ -77,14 +77,14 @@ def read_texts(class_dir: Path, lesson: str | None = None) -> dict[str, tuple[Re
     """
     if not is_class(class_dir):
         raise SimilarityError(f"{class_dir} is no class folder: it has no {CONFIG}; name one made by new-class")
-    use_class(class_dir)
+    set_class_in_use(class_dir)
     lessons = Lessons(class_dir)
     if lesson is not None and lesson not in lessons.names:
         raise SimilarityError(f"there is no lesson {lesson!r}; there are: {', '.join(lessons.names)}")
     found: dict[str, tuple[ReleasedLesson, list[Text]]] = {}
     handed_in = find([class_dir], lessons.names, class_dir) if (class_dir / SUBMITTED).is_dir() else []
     for each in handed_in:
-        if lesson in (None, each.assignment) and (opened := _read_text(each, lessons)):
+        if lesson in (None, each.assignment) and (opened := _read_answer_text(each, lessons)):
             released, text = opened
             found.setdefault(released.name, (released, []))[1].append(text)
     if not found:
@@ -92,9 +92,9 @@ def read_texts(class_dir: Path, lesson: str | None = None) -> dict[str, tuple[Re
     return found
 
 
-def _read_text(handed_in: FoundFile, lessons: Lessons) -> tuple[ReleasedLesson, Text] | None:
+def _read_answer_text(handed_in: FoundFile, lessons: Lessons) -> tuple[ReleasedLesson, Text] | None:
     try:
-        opened = open_answers(handed_in, lessons)
+        opened = open_with_answers(handed_in, lessons)
     except (Unreadable, NoSubmission, ReleasedError):
         return None
     sources = dict.fromkeys(each.source for each in opened.answers if each.source and not each.untouched)
@@ -134,9 +134,11 @@ def find_similar_pairs(lesson: ReleasedLesson, texts: Sequence[Text]) -> list[Pa
         lesson: as it was released, with its model answers where they are there.
         texts: everybody's answers to it.
     """
-    given = _split_into_grams(read_base_code(lesson)) | _split_into_grams("\n\n".join(lesson.model_answers.values()))
-    parts = _compare_fingerprints(texts, given | _find_common_grams(texts, HARDLY_ANY, FEWEST))
-    whole = _compare_fingerprints(texts, given | _find_common_grams(texts, MANY, FEW))
+    given = _compute_gram_fingerprints(read_base_code(lesson)) | _compute_gram_fingerprints(
+        "\n\n".join(lesson.model_answers.values())
+    )
+    parts = _compare_fingerprints(texts, given | _find_frequent_grams(texts, HARDLY_ANY, FEWEST))
+    whole = _compare_fingerprints(texts, given | _find_frequent_grams(texts, MANY, FEW))
     found = {pair.students: pair for pair in parts if pair.alike >= LEAST_PART}
     found |= {pair.students: pair for pair in whole if min(pair.shares) >= LEAST_SHARE}
     return sorted(found.values(), key=lambda pair: (-max(pair.shares), -pair.alike, pair.students))[:MOST_PAIRS]
@@ -171,28 +173,28 @@ def _compare_pair(first: Text, first_fingerprint: Any, second: Text, second_fing
     return Pair(first.lesson, (first.student, second.student), int(alike), (left, right), *marked)
 
 
-def _find_common_grams(texts: Sequence[Text], min_share: float, min_count: int) -> set[int]:
+def _find_frequent_grams(texts: Sequence[Text], min_share: float, min_count: int) -> set[int]:
     """The grams of more students than a ``min_share`` of the class, and than ``min_count``."""
-    counts = Counter(gram for text in texts for gram in _split_into_grams(text.source))
+    counts = Counter(gram for text in texts for gram in _compute_gram_fingerprints(text.source))
     return {gram for gram, count in counts.items() if count > max(min_count, min_share * len(texts))}
 
 
-def _split_into_grams(source: str) -> set[int]:
+def _compute_gram_fingerprints(source: str) -> set[int]:
     """The fingerprints of all places of a text, names made one letter."""
     code, _ = filter_code(source, "answers.py")
     return {int(each) for each in hashed_kgrams(code, GRAM)}
 
 
-def write_page(class_dir: Path, out: Path, lesson: str | None = None, today: date | None = None) -> int:
+def write_similarity_page(class_dir: Path, out: Path, lesson: str | None = None, today: date | None = None) -> int:
     """Write the pairs of a class to one page for the instructor's eyes, and say how many there are.
 
     Raises:
-        SimilarityError: as :func:`read_texts` does.
+        SimilarityError: as :func:`read_answer_texts` does.
         OSError: the page cannot be written.
     """
     lessons = [
         (released, texts, find_similar_pairs(released, texts))
-        for released, texts in read_texts(class_dir, lesson).values()
+        for released, texts in read_answer_texts(class_dir, lesson).values()
     ]
     values = {"lessons": lessons, "today": today or date.today(), "MOST_PAIRS": MOST_PAIRS}
     page = load_templates().get_template("similarity.html.jinja").render(title=class_dir.resolve().name, **values)

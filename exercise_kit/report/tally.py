@@ -26,7 +26,7 @@ from exercise_kit.report.answers import (
     ExerciseTally,
     GradedAnswer,
     Lost,
-    find_first_unexplained,
+    find_first_unexplained_failure,
     is_unevaluated,
     is_unwritten,
     list_failures,
@@ -48,7 +48,7 @@ class KnownMistake:
 
 def find_known_mistakes(exercise: str, name: str) -> Iterator[KnownMistake]:
     """The misconception of that name, or the two of which it is made."""
-    library = _load_library(exercise)
+    library = _map_names_to_mistakes(exercise)
     parts = name.split(BETWEEN)
     if name not in library and len(parts) > 1 and all(part in library for part in parts):
         yield from (library[part] for part in parts)
@@ -57,14 +57,16 @@ def find_known_mistakes(exercise: str, name: str) -> Iterator[KnownMistake]:
 
 
 @cache
-def _load_library(exercise: str) -> dict[str, KnownMistake]:
+def _map_names_to_mistakes(exercise: str) -> dict[str, KnownMistake]:
     found = course().exercises.get(exercise)
-    return {each.name: _describe_mistake(each) for each in found.misconceptions} if found else {}
+    return {each.name: _make_known_mistake(each) for each in found.misconceptions} if found else {}
 
 
-def _describe_mistake(mistake: Misconception) -> KnownMistake:
+def _make_known_mistake(mistake: Misconception) -> KnownMistake:
     cause = mistake.cause
-    return KnownMistake(cause.name, cause.explanation, cause.question, cause.section, _describe_training_effect(mistake))
+    return KnownMistake(
+        cause.name, cause.explanation, cause.question, cause.section, _describe_training_effect(mistake)
+    )
 
 
 def _describe_training_effect(mistake: Misconception) -> str:
@@ -140,7 +142,7 @@ class Tally:
         """The points that were lost, by their reason."""
         return {why: sum(each.lost.get(why, 0.0) for each in self.exercises) for why in Lost}
 
-    def most_lost(self, reason: Lost) -> ExerciseTally:
+    def find_costliest_exercise(self, reason: Lost) -> ExerciseTally:
         """The exercise in which the class lost most points for this reason."""
         return max(self.exercises, key=lambda each: each.lost.get(reason, 0.0))
 
@@ -155,7 +157,7 @@ class Tally:
         return sorted(each.result.seconds for each in self.work.handed_in if each.result and each.result.seconds)
 
 
-def count_class(work: ClassWork) -> Tally:
+def tally_class(work: ClassWork) -> Tally:
     """Count."""
     counting = _Counting(work)
     for answer in _list_answers(work):
@@ -189,15 +191,15 @@ class _Counting:
         if exercise is None:  # of an older release of the lesson
             return
         exercise.answers.append(answer)
-        follows = self._builds_on_wrong(answer, self._builds_on[lesson].get(result.name, frozenset()))
-        named = _count_lost(exercise, answer, self.mistakes, follows)
+        follows = self._builds_on_wrong_answer(answer, self._builds_on[lesson].get(result.name, frozenset()))
+        named = _count_lost_points(exercise, answer, self.mistakes, follows)
         if is_unwritten(result):
             return
         if is_unevaluated(result):
             _add_to_group(self.unevaluated, answer, result.kind, ())
             return
         _count_checks(exercise, result)
-        check = None if named else find_first_unexplained(result)
+        check = None if named else find_first_unexplained_failure(result)
         if check and follows:
             self.following[result.name] += 1
         elif check:
@@ -205,7 +207,7 @@ class _Counting:
                 self.unexplained, GradedAnswer(answer.work, result, check), check.kind, _list_failed_claims(result)
             )
 
-    def _builds_on_wrong(self, answer: GradedAnswer, earlier: frozenset[str]) -> bool:
+    def _builds_on_wrong_answer(self, answer: GradedAnswer, earlier: frozenset[str]) -> bool:
         """Say whether an answer builds on another one of the same notebook that is wrong."""
         others = answer.work.result.exercises if answer.work.result else ()
         return any(each.name in earlier and each.score < each.max_score and not each.waits for each in others)
@@ -227,7 +229,7 @@ def _count_checks(exercise: ExerciseTally, result: ExerciseResult) -> None:
         counts.undecided += check.verdict == "undecided"
 
 
-def _count_lost(
+def _count_lost_points(
     exercise: ExerciseTally, answer: GradedAnswer, mistakes: dict[KnownMistake, Mistake], is_consequence: bool
 ) -> bool:
     """Count the points that an answer lost; whether some of them went to a misconception."""

@@ -30,7 +30,7 @@ def render_overview(results: Sequence[Result]) -> RenderableType:
     table = Table(box=None, pad_edge=False, show_edge=False)
     for heading in ("student or file", "lesson", "score", "remarks"):
         table.add_column(heading, justify="right" if heading == "score" else "left", overflow="fold")
-    shared = _measure_shared_folder([result.path for result in results])
+    shared = _measure_shared_folder_length([result.path for result in results])
     for result in results:
         who = make_one_line(result.student or result.path[shared:])
         table.add_row(
@@ -43,8 +43,8 @@ def render_overview(results: Sequence[Result]) -> RenderableType:
     odd = sum(result.reason is not None for result in graded)
     remark = f"; {odd} of them with something to look at, see the remarks" if odd else ""
     waiting = [each.waits_for for each in results]
-    summary = ", ".join([f"{len(graded)} of {len(results)} graded", *describe_waits(waiting)])
-    return Group(table, Text(make_one_line(f"{summary}{remark}")), *map(Text, advise_on_waits(waiting)))
+    summary = ", ".join([f"{len(graded)} of {len(results)} graded", *describe_waiting_counts(waiting)])
+    return Group(table, Text(make_one_line(f"{summary}{remark}")), *map(Text, advise_on_waiting_exercises(waiting)))
 
 
 def render_submission(result: Result, width: int = 100) -> RenderableType:
@@ -56,26 +56,26 @@ def render_submission(result: Result, width: int = 100) -> RenderableType:
         first, *others = render_entries(make_graded_report(exercise), width)
         lines.append(Text(first[0], style="bold"))
         lines += [Text(text, style=COLORS[verdict] if verdict else "") for text, verdict in others]
-    return Group(*lines, *map(Text, advise_on_waits([result.waits_for])))
+    return Group(*lines, *map(Text, advise_on_waiting_exercises([result.waits_for])))
 
 
-def describe_waits(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
+def describe_waiting_counts(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
     """For each place that submissions wait for how many do: "2 wait for hidden/test_one_hot.py:14".
 
     Args:
         waiting: of each submission, as :attr:`Result.waits_for`.
     """
-    counts = Counter(place for each in waiting for place in dict.fromkeys(starmap(_describe_place, each.items())))
+    counts = Counter(place for each in waiting for place in dict.fromkeys(starmap(_describe_wait_cause, each.items())))
     for place, count in counts.items():
         yield f"{count} {'waits' if count == 1 else 'wait'} for {place}"
 
 
-def _describe_place(exercise: str, cause: str) -> str:
+def _describe_wait_cause(exercise: str, cause: str) -> str:
     """The file and line; where no file is at fault, the exercise."""
     return cause.partition(": ")[0] or f"the checks of {exercise}"
 
 
-def advise_on_waits(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
+def advise_on_waiting_exercises(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
     """Say what to do about exercises that wait for a file to be mended."""
     if any(cause for each in waiting for cause in each.values()):
         yield "Repair what they wait for, and run the same command again: it grades only what waits."
@@ -92,7 +92,7 @@ def describe_broken_checks(results: Sequence[Result]) -> Iterator[str]:
         yield f"{what} on {where}, and does not count there:\n{details[0].rstrip()}"
 
 
-def _measure_shared_folder(paths: Sequence[str]) -> int:
+def _measure_shared_folder_length(paths: Sequence[str]) -> int:
     """Count the characters of the folder that all paths begin with."""
     shared = os.path.commonprefix([path[: path.rfind(os.sep) + 1] for path in paths])  # noqa: RUF071  # cut below
     return shared.rfind(os.sep) + 1

@@ -89,11 +89,11 @@ class CallbackService:
             return {"raised": {"kinds": [kind.__name__], "words": _REFUSED}}
 
     def _call_function(self, question: dict[str, Any]) -> dict[str, Any]:
-        function = self._callables[_check_index(question["callback"])]
+        function = self._callables[_require_index(question["callback"])]
         inputs, options = tuple(question["inputs"]), dict(question["options"])
         given = list(walk_tensors((inputs, options)))
         versions = [tensor._version for tensor in given]
-        numbers = _count_kept_numbers(given)
+        numbers = _estimate_kept_numbers(given)
         room = len(self._calls) < _MOST_KEPT and self._numbers_kept + numbers <= _MOST_NUMBERS_KEPT
         if question["gradients"] is not True or not room:
             with torch.no_grad():
@@ -106,10 +106,10 @@ class CallbackService:
         self._numbers_kept += numbers
         self._calls.append((given, list(walk_tensors(result))))
         changed = _find_changed_tensors(given, versions)
-        return {"result": _detach(result), "call": len(self._calls) - 1, "changed": changed}
+        return {"result": _detach_tensors(result), "call": len(self._calls) - 1, "changed": changed}
 
     def _compute_gradients(self, number: Any, cotangents: Any) -> dict[str, Any]:
-        given, outputs = self._calls[_check_index(number)]
+        given, outputs = self._calls[_require_index(number)]
         pairs = [(output, each) for output, each in zip(outputs, cotangents, strict=True) if output.requires_grad]
         leaves = [tensor for tensor in given if tensor.requires_grad]
         found = torch.autograd.grad(
@@ -119,7 +119,7 @@ class CallbackService:
         return {"gradients": [next(gradients) if tensor.requires_grad else None for tensor in given]}
 
 
-def _check_index(value: Any) -> int:
+def _require_index(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise IndexError("no function of this number")
     return value
@@ -134,15 +134,15 @@ def _find_changed_tensors(tensors: Sequence[Tensor], versions: Sequence[int]) ->
     ]
 
 
-def _detach(value: Any) -> Any:
+def _detach_tensors(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.detach()
     if isinstance(value, tuple | list):
-        return type(value)(_detach(each) for each in value)
+        return type(value)(_detach_tensors(each) for each in value)
     return value
 
 
-def _count_kept_numbers(tensors: Sequence[Tensor]) -> int:
+def _estimate_kept_numbers(tensors: Sequence[Tensor]) -> int:
     """About how many numbers a call keeps for its gradients; _TooLarge where it would take too much at once.
 
     What students are given to call is attention, a norm or a rotation, and the first takes the most.

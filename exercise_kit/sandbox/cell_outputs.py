@@ -44,33 +44,37 @@ class CellRun:
         return next(((each["ename"], each["evalue"]) for each in failed), None)
 
 
-def read_outputs(claimed: Any, limits: Limits) -> tuple[dict[str, Any], ...]:
+def validate_outputs(claimed: Any, limits: Limits) -> tuple[dict[str, Any], ...]:
     """nbformat's outputs of what a worker says that a cell showed; ValueError when it cannot be that."""
     if not isinstance(claimed, list) or len(claimed) > _MOST_OUTPUTS:
         raise ValueError("a cell's outputs are no list, or too many")
-    outputs = tuple(_read_output(each, limits) for each in claimed)
-    if sum(map(count_characters, outputs)) > 3 * limits.cell_chars:  # notes and tracebacks come on top
+    outputs = tuple(_validate_output(each, limits) for each in claimed)
+    if sum(map(count_output_characters, outputs)) > 3 * limits.cell_chars:  # notes and tracebacks come on top
         raise OverflowError("more output than a cell may have")
     return outputs
 
 
-def _read_output(claimed: Any, limits: Limits) -> dict[str, Any]:
+def _validate_output(claimed: Any, limits: Limits) -> dict[str, Any]:
     kind = claimed.get("output_type") if isinstance(claimed, dict) else None
     if kind == "stream" and claimed.get("name") in ("stdout", "stderr"):
-        return {"output_type": kind, "name": claimed["name"], "text": _read_text(claimed.get("text"))}
+        return {"output_type": kind, "name": claimed["name"], "text": _validate_text(claimed.get("text"))}
     if kind == "error":
         lines = claimed.get("traceback")
-        traceback = [_read_text(line) for line in lines[:_MOST_LINES]] if isinstance(lines, list) else []
-        words = {name: _read_text(claimed.get(name)) for name in ("ename", "evalue")}
+        traceback = [_validate_text(line) for line in lines[:_MOST_LINES]] if isinstance(lines, list) else []
+        words = {name: _validate_text(claimed.get(name)) for name in ("ename", "evalue")}
         return {"output_type": kind, **words, "traceback": traceback}
     if kind in ("display_data", "execute_result") and isinstance(claimed.get("data"), dict):
-        shown: dict[str, Any] = {"output_type": kind, "data": _read_data(claimed["data"], limits), "metadata": {}}
+        shown: dict[str, Any] = {
+            "output_type": kind,
+            "data": _validate_display_data(claimed["data"], limits),
+            "metadata": {},
+        }
         return {**shown, "execution_count": None} if kind == "execute_result" else shown
     raise ValueError("an output of no known kind")
 
 
-def _read_data(claimed: dict[str, Any], limits: Limits) -> dict[str, str]:
-    data = {"text/plain": _read_text(claimed["text/plain"])} if "text/plain" in claimed else {}
+def _validate_display_data(claimed: dict[str, Any], limits: Limits) -> dict[str, str]:
+    data = {"text/plain": _validate_text(claimed["text/plain"])} if "text/plain" in claimed else {}
     picture = claimed.get("image/png")
     if picture is not None:
         if not isinstance(picture, Tensor) or picture.dtype != torch.uint8 or picture.ndim != 1:
@@ -85,13 +89,13 @@ def _encode_png(picture: bytes) -> dict[str, str]:
     return {"image/png": base64.b64encode(picture).decode()} if picture.startswith(_PNG) else {}
 
 
-def _read_text(claimed: Any) -> str:
+def _validate_text(claimed: Any) -> str:
     if not isinstance(claimed, str):
         raise ValueError("an output's text is none")
     return make_legible_in_color(claimed)
 
 
-def count_characters(output: dict[str, Any]) -> int:
+def count_output_characters(output: dict[str, Any]) -> int:
     """Return how much text an output holds."""
     parts: Sequence[str] = (
         *(output.get(name, "") for name in ("text", "ename", "evalue")),

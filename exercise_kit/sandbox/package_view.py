@@ -115,7 +115,7 @@ def {name}(*inputs, **options):
 '''
 
 
-def provide_view(lesson: str, folder: Path | None = None) -> Path:
+def get_or_build_view(lesson: str, folder: Path | None = None) -> Path:
     """A folder with the package as it is while ``lesson`` is graded, to be put on the path of Python.
 
     Args:
@@ -135,7 +135,7 @@ def provide_view(lesson: str, folder: Path | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     view = folder / f"{lesson[:2]}-{digest.hexdigest()[:24]}"
     if not _is_intact_view(view, files):
-        _place_view(view, files)
+        _write_view_atomically(view, files)
     return view
 
 
@@ -155,7 +155,7 @@ def _collect_view_files(lesson: str) -> dict[str, bytes]:
         first = lesson_of[name]
         whose = "this lesson's answers" if first == number else f"answers of lesson {first:02}"
         holds = f"{ours}.{name.replace('/', '.')} holds {whose}"
-        files |= {file: _write_stand_in(source, holds) for file, source in _read_sources(ours, name).items()}
+        files |= {file: _write_stand_in_module(source, holds) for file, source in _read_sources(ours, name).items()}
     files |= {f"{ours}/{name}": text.encode() for name, text in modules.stand_ins.items()}
     for name, first in modules.fixtures.items():
         files |= _read_sources(ours, name) if first <= number else {}
@@ -175,7 +175,7 @@ def _read_sources(package: str, name: str) -> dict[str, bytes]:
     return {f"{package}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in paths}
 
 
-def _write_stand_in(source: bytes, holds: str) -> bytes:
+def _write_stand_in_module(source: bytes, holds: str) -> bytes:
     """Return what stands in the place of a module: each public name that it defines, and of no name more than that.
 
     Args:
@@ -199,7 +199,7 @@ def _is_intact_view(view: Path, files: dict[str, bytes]) -> bool:
         return False
 
 
-def _place_view(view: Path, files: dict[str, bytes]) -> None:
+def _write_view_atomically(view: Path, files: dict[str, bytes]) -> None:
     """Write a view beside its place and move it there, so that nobody sees half of one."""
     made = Path(tempfile.mkdtemp(dir=view.parent, prefix=f"{view.name}."))
     try:
@@ -256,10 +256,10 @@ def find_views_folder() -> Path:
     except OSError:
         folder = Path(tempfile.mkdtemp(prefix="vit_course-views-"))
         folder.chmod(0o755)
-        atexit.register(_remove_at_exit, folder, os.getpid())
+        atexit.register(_remove_view_if_same_process, folder, os.getpid())
         return folder
 
 
-def _remove_at_exit(folder: Path, process: int) -> None:
+def _remove_view_if_same_process(folder: Path, process: int) -> None:
     if os.getpid() == process:  # and not a child of it
         remove_view(folder)

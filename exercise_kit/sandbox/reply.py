@@ -72,7 +72,7 @@ class WorkerConnection:
 
     def request(self, kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Ask the worker; see :meth:`~exercise_kit.sandbox.sandbox.Worker.request`."""
-        seed = torch.initial_seed() if _take_new_seed() or self._is_new else None
+        seed = torch.initial_seed() if _was_just_seeded() or self._is_new else None
         self._is_new = False
         return self._worker.request(kind, seed=seed, **fields)
 
@@ -91,11 +91,11 @@ class WorkerConnection:
         except GraderFailed:
             raise GraderErrorUndecided from None
         except Exception as error:
-            self._worker.end_after(error)
+            self._worker.end_after_grader_failure(error)
             raise GraderErrorUndecided from error
 
 
-def _take_new_seed() -> bool:
+def _was_just_seeded() -> bool:
     """Say whether the seed was set and nothing drawn since; it draws a number, so that the next call says no."""
     generator = torch.default_generator
     seeded = torch.Generator().manual_seed(torch.initial_seed()).get_state()
@@ -178,7 +178,7 @@ class Reply:
 
     def _read_raised(self) -> Raised:
         claimed = self.of("raised", dict)
-        kinds, functions = (_list_texts(claimed.get(key)) for key in _LISTS)
+        kinds, functions = (_select_strings(claimed.get(key)) for key in _LISTS)
         words, line = (each if isinstance(each, str) else "" for each in (claimed.get("words"), claimed.get("line")))
         names = tuple(each for each in kinds if _NAME.fullmatch(each))
         return Raised(
@@ -204,7 +204,7 @@ def _list_tensor_descriptions(listed: object) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _list_texts(listed: object) -> list[str]:
+def _select_strings(listed: object) -> list[str]:
     return [each for each in listed if isinstance(each, str)] if isinstance(listed, list | tuple) else []
 
 
@@ -221,7 +221,7 @@ def restore_value(claimed: Any) -> Any:
         return {quote_name(name): restore_value(each) for name, each in claimed.items()}
     if isinstance(claimed, NamedParameters):
         return _rename_class_of_model(claimed)
-    return _make_stand_in(claimed) if isinstance(claimed, Other) else claimed
+    return _make_stand_in_object(claimed) if isinstance(claimed, Other) else claimed
 
 
 def _rename_class_of_model(model: NamedParameters) -> nn.Module:
@@ -232,7 +232,7 @@ def _rename_class_of_model(model: NamedParameters) -> nn.Module:
     return model
 
 
-def _make_stand_in(other: Other) -> object:
+def _make_stand_in_object(other: Other) -> object:
     named = _IN_A_REPR.match(other.text)
     name = named[1] if named else ""
     if other.kind == "Tensor" and _ODD_TENSOR.fullmatch(other.text):  # else it is a class of that name
@@ -240,7 +240,7 @@ def _make_stand_in(other: Other) -> object:
     if other.kind == "type":
         return type(name, (), {})
     if "function" in other.kind or other.kind == "method":
-        return _make_function(name)
+        return _make_empty_function(name)
     if other.kind == "generator":
         return (_ for _ in ())
     if other.kind == "coroutine":
@@ -250,7 +250,7 @@ def _make_stand_in(other: Other) -> object:
     return type(other.kind if _NAME.fullmatch(other.kind) else "object", (), {})()
 
 
-def _make_function(name: str) -> object:
+def _make_empty_function(name: str) -> object:
     def function() -> None: ...
 
     function.__name__ = name

@@ -54,7 +54,7 @@ class RequestClock:
             return passed
         return max(0.0, passed - (self._queued() - self._queued_before))
 
-    def leave_out(self, seconds: float) -> None:
+    def exclude_seconds(self, seconds: float) -> None:
         """Do not count so many seconds, which were the judge's own work."""
         self._began += seconds
         self.deadline += seconds

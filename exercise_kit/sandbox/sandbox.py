@@ -19,7 +19,7 @@ from typing import Any
 from exercise_kit.engine.call_rules import FREE, Rule
 from exercise_kit.engine.course import course
 from exercise_kit.sandbox.callbacks import CallbackBudget, CallbackService
-from exercise_kit.sandbox.cell_outputs import CellRun, count_characters, read_outputs
+from exercise_kit.sandbox.cell_outputs import CellRun, count_output_characters, validate_outputs
 from exercise_kit.sandbox.limits import (
     GraderFailed,
     Limits,
@@ -111,7 +111,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
 
     def close(self) -> None:
         """End the process, whatever it does."""
-        self._end_process(0.0)
+        self._end_worker_process(0.0)
 
     def run(self, cells: Sequence[CellSource], ended: Mapping[int, int] | None = None) -> Iterator[CellRun]:
         """Compile all cells, then run them in order, giving each when it has ended.
@@ -133,7 +133,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
                 run = self._run_cell(cell, None if ended is None else ended.get(cell.index, _ALL))
             yield run
 
-    def lend(self, source: str) -> None:
+    def define_without_source(self, source: str) -> None:
         """Define what code of the judge's defines, compiled here: no text of it is there.
 
         Raises:
@@ -142,7 +142,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         """
         if tree := parse(source):
             code = marshal.dumps(compile(tree, _LENT, "exec"))
-            self.request("lend", code=base64.b85encode(code).decode())
+            self.request("define_without_source", code=base64.b85encode(code).decode())
 
     def request(self, kind: str, **fields: Any) -> dict[str, Any]:
         """Ask for one of the services of :mod:`exercise_kit.worker.requests`.
@@ -171,17 +171,17 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         clock = RequestClock(min(limit, left), self._count_queued_seconds, interrupt, _GRACE)
         reply = self._request("cell", limit, fields, clock)
         try:
-            outputs = read_outputs(reply.get("outputs"), self._limits)
+            outputs = validate_outputs(reply.get("outputs"), self._limits)
         except OverflowError:
-            raise self._mark_lost(WorkerLost("output", "shows more than a cell may")) from None
+            raise self._record_loss(WorkerLost("output", "shows more than a cell may")) from None
         except ValueError as error:
-            raise self._mark_lost(make_protocol_loss(str(error))) from None
+            raise self._record_loss(make_protocol_loss(str(error))) from None
         except Exception as error:
-            raise self.end_after(error) from error
-        self._characters += sum(map(count_characters, outputs))
+            raise self.end_after_grader_failure(error) from error
+        self._characters += sum(map(count_output_characters, outputs))
         self._pictures += sum("image/png" in output.get("data", {}) for output in outputs)
         if self._characters > 3 * self._limits.all_chars or self._pictures > self._limits.pictures:
-            raise self._mark_lost(WorkerLost("output", "shows more than its cells may"))
+            raise self._record_loss(WorkerLost("output", "shows more than its cells may"))
         seconds = time.monotonic() - started
         at, passed = reply.get("at"), reply.get("passed") is True
         return CellRun(cell.index, outputs, seconds, clock.interrupted, at if type(at) is int else 0, passed)
@@ -194,15 +194,15 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         if self._closed:
             raise WorkerLost("ended", "has been ended")
         try:
-            return self._exchange(kind, clock, fields)
+            return self._send_and_await_reply(kind, clock, fields)
         except Late:
-            raise self._mark_lost(make_timeout_loss(seconds)) from None
+            raise self._record_loss(make_timeout_loss(seconds)) from None
         except Closed:
-            raise self._mark_lost(make_exit_loss(*self._end_process(_PATIENCE))) from None
+            raise self._record_loss(make_exit_loss(*self._end_worker_process(_PATIENCE))) from None
         except WireError as error:
-            raise self._mark_lost(make_protocol_loss(str(error))) from None
+            raise self._record_loss(make_protocol_loss(str(error))) from None
         except Exception as error:
-            raise self.end_after(error) from error
+            raise self.end_after_grader_failure(error) from error
         finally:
             self.spent += clock.count_seconds()
 
@@ -217,7 +217,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         with contextlib.suppress(WarmProcessLost):
             self._warm.interrupt(self._child)
 
-    def end_after(self, error: Exception) -> GraderFailed:
+    def end_after_grader_failure(self, error: Exception) -> GraderFailed:
         """End the worker because the grader's own code has failed with ``error``; what to raise.
 
         Raises:
@@ -232,7 +232,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
             self.close()
         return self.failure
 
-    def _exchange(self, kind: str, clock: RequestClock, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _send_and_await_reply(self, kind: str, clock: RequestClock, fields: Mapping[str, Any]) -> dict[str, Any]:
         self._wire.more_time = clock.extend_deadline
         if not self._wire.has_nothing_to_read():
             self._wire.receive(clock.deadline)  # where it is the worker's end that waits there, this raises Closed
@@ -249,7 +249,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
             started = time.monotonic()
             answer = Packer()
             packed = answer.pack(service.answer(value))
-            clock.leave_out(time.monotonic() - started)
+            clock.exclude_seconds(time.monotonic() - started)
             self._wire.send({"number": self._number, "answer": packed}, answer.tensors, clock.deadline)
 
     def _receive(self, deadline: float) -> tuple[str, dict[str, Any]]:
@@ -264,20 +264,20 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         noted = body.get("noted")
         kept = ("attempts", self._attempts), ("called", self._called), ("answered", self._answered)
         for names, found in kept:
-            _note_names(found, noted.get(names) if isinstance(noted, dict) else None, _MOST_NAMES[names])
+            _add_noted_names(found, noted.get(names) if isinstance(noted, dict) else None, _MOST_NAMES[names])
         return key, value
 
     def _handshake(self) -> None:
         try:
             said, _ = self._wire.receive(time.monotonic() + self._limits.start_seconds)
         except (Late, Closed, WireError) as error:
-            status, _ = self._end_process(_PATIENCE)
+            status, _ = self._end_worker_process(_PATIENCE)
             raise WarmProcessLost(f"a worker did not start: {type(error).__name__}, status {status}") from None
         if "failed" in said:  # by code of ours, before any of a student's
-            self._end_process(_PATIENCE)
+            self._end_worker_process(_PATIENCE)
             raise WarmProcessLost(f"a worker did not start: {said['failed']}")
 
-    def _end_process(self, patience: float) -> tuple[int | None, bool]:
+    def _end_worker_process(self, patience: float) -> tuple[int | None, bool]:
         """End the process, which has ``patience`` seconds to do it; how it ended, and whether by itself."""
         if self._closed:
             return None, False
@@ -288,7 +288,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         except WarmProcessLost:
             return None, False
 
-    def _mark_lost(self, lost: WorkerLost) -> WorkerLost:
+    def _record_loss(self, lost: WorkerLost) -> WorkerLost:
         """Remember how it was lost, and end it."""
         self.lost = lost
         self.close()
@@ -305,7 +305,7 @@ def _blame_cell(cell: CellSource) -> Iterator[None]:
         raise
 
 
-def _note_names(names_noted: dict[str, None], names: Any, max_count: int) -> None:
+def _add_noted_names(names_noted: dict[str, None], names: Any, max_count: int) -> None:
     for name in names if isinstance(names, list) else ():
         if isinstance(name, str) and len(names_noted) < max_count:
             names_noted[name[:_LONGEST_NAME]] = None
@@ -353,7 +353,7 @@ class Sandbox(contextlib.AbstractContextManager["Sandbox"]):
     @property
     def protections(self) -> tuple[str, ...]:
         """The names of the protections in force; none when it is not sandboxed."""
-        return self._ensure_started().protections
+        return self._get_started_process().protections
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -388,7 +388,7 @@ class Sandbox(contextlib.AbstractContextManager["Sandbox"]):
         for attempt in range(_ATTEMPTS_AT_FORK):
             try:
                 used = None if source is None else find_used_packages(source)
-                return Worker(self._ensure_started(), self.limits, view, used, withheld)
+                return Worker(self._get_started_process(), self.limits, view, used, withheld)
             except WarmProcessLost:
                 self.close()
                 if attempt == _ATTEMPTS_AT_FORK - 1:
@@ -400,7 +400,7 @@ class Sandbox(contextlib.AbstractContextManager["Sandbox"]):
         if self._warm is None:
             self._warm = WarmProcess(self.limits, self._views, sandboxed=self._sandboxed)
 
-    def _ensure_started(self) -> WarmProcess:
+    def _get_started_process(self) -> WarmProcess:
         if self._warm is not None and self._warm.is_lost:
             self.close()
         self.start()

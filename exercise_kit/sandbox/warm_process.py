@@ -60,7 +60,7 @@ class WarmProcess:
         self.is_lost = False
         remove_abandoned_homes()
         self._home = tempfile.TemporaryDirectory(prefix=_HOME, ignore_cleanup_errors=True)
-        self._lock = _lock_folder(Path(self._home.name))
+        self._lock = _try_to_lock_folder(Path(self._home.name))
         scratch = Path(self._home.name, "scratch")
         Path(self._home.name).chmod(0o711)  # a worker may be of another user
         scratch.mkdir(mode=0o700)
@@ -162,7 +162,7 @@ class WarmProcess:
         try:
             socket.send_fds(self._control, [data], list(descriptors))
         except OSError:
-            raise self._explain_end() from None
+            raise self._make_end_error() from None
 
     def _receive_answer(self, seconds: float) -> dict[str, Any]:
         deadline = time.monotonic() + seconds
@@ -177,11 +177,11 @@ class WarmProcess:
         except OSError:
             data = b""
         if not data:
-            raise self._explain_end()
+            raise self._make_end_error()
         answer: dict[str, Any] = json.loads(data)
         return answer
 
-    def _explain_end(self) -> WarmProcessLost:
+    def _make_end_error(self) -> WarmProcessLost:
         self.is_lost = True
         stderr = self._complaints.read_text(errors="replace").strip() if self._complaints.exists() else ""
         return WarmProcessLost(f"the warm process ended: {stderr[-_WORDS_OF_FAILURE:]}".rstrip(": "))
@@ -196,14 +196,14 @@ def remove_abandoned_homes() -> None:
         with suppress(OSError):
             facts = folder.lstat()
             if facts.st_uid == os.getuid() and time.time() - facts.st_mtime > _YOUNG_SECONDS:
-                lock = _lock_folder(folder)
+                lock = _try_to_lock_folder(folder)
                 if lock is not None:
                     clear_folder(str(folder))
                     folder.rmdir()
                     os.close(lock)
 
 
-def _lock_folder(folder: Path) -> int | None:
+def _try_to_lock_folder(folder: Path) -> int | None:
     """A descriptor that holds the lock on a folder; None: another process holds it, or it can have none."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

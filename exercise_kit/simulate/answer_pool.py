@@ -15,7 +15,7 @@ from exercise_kit.engine.two_mistakes import list_pairs
 from exercise_kit.simulate.answers import Kind, Outcome, SimulatedAnswer, make_crashing_answers, make_hostile_answers
 from exercise_kit.simulate.cells import write_cell
 from exercise_kit.simulate.modules import NoSource
-from exercise_kit.simulate.scopes import inline_required_cells, restyle
+from exercise_kit.simulate.scopes import inline_required_cells, rewrite_in_other_style
 from exercise_kit.submission.copied_reference import describe_copy
 from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS
 from exercise_kit.submission.possible_bypass import find_possible_bypass
@@ -51,15 +51,15 @@ class AnswerPool:
         """The library's mistakes of this exercise, where it is answered in a cell."""
         return () if self.exercise.file else tuple(self.exercise.misconceptions)
 
-    def explain_left_out(self) -> dict[str, str]:
+    def explain_omitted_mistakes(self) -> dict[str, str]:
         """Misconceptions of which no cell can be made → why."""
-        made = {each.name: self._make_wrong(each, Kind.MISCONCEPTION) for each in self.misconceptions}
+        made = {each.name: self._make_mistaken_answer(each, Kind.MISCONCEPTION) for each in self.misconceptions}
         return {name: each for name, each in made.items() if isinstance(each, str)}
 
     @cache  # noqa: B019  # a shelf lives as long as its class is made
     def answer_with_mistake(self, mistake: Misconception) -> SimulatedAnswer | None:
         """A misconception as an answer; None where no cell can be made of it."""
-        made = self._make_wrong(mistake, Kind.MISCONCEPTION)
+        made = self._make_mistaken_answer(mistake, Kind.MISCONCEPTION)
         return made if isinstance(made, SimulatedAnswer) else None
 
     @cached_property
@@ -92,7 +92,7 @@ class AnswerPool:
     @cache  # noqa: B019  # a shelf lives as long as its class is made
     def answer_with_pair(self, pair: Misconception) -> SimulatedAnswer | None:
         """Two mistakes at once as an answer; None where no cell can be made of them, or where one hides the other."""
-        made = self._make_wrong(pair, Kind.TWO)
+        made = self._make_mistaken_answer(pair, Kind.TWO)
         return (
             made
             if isinstance(made, SimulatedAnswer) and not explain_unrecognized_pair_of_mistakes(self.exercise, pair)
@@ -113,12 +113,12 @@ class AnswerPool:
     @property
     def _model(self) -> dict[str, str]:
         source = self.lesson.models[self.exercise.name]
-        return {"model answer": source, "model answer in other words": restyle(source)}
+        return {"model answer": source, "model answer in other words": rewrite_in_other_style(source)}
 
     def _make_variants(self) -> Iterator[SimulatedAnswer]:
         for objects in self.lesson.variants.get(self.exercise.name, ()):
-            source = self._write_cell(objects)
-            if source is not None and not self._find_suspicious(source):
+            source = self._write_cell_or_none(objects)
+            if source is not None and not self._find_suspicious_code(source):
                 name = " and ".join(each.__name__.replace("_", " ") for each in objects)
                 yield self._make_answer(Kind.RIGHT, name, source, Outcome.PASSES)
 
@@ -128,15 +128,17 @@ class AnswerPool:
         Raises:
             NoSource: none can be made.
         """
-        return write_cell(self._name_objects(mistake.objects), self.exercise.name, self.lesson.keeps, self._stand_ins)
+        return write_cell(
+            self._map_names_to_objects(mistake.objects), self.exercise.name, self.lesson.keeps, self._stand_ins
+        )
 
-    def _make_wrong(self, mistake: Misconception, kind: Kind) -> SimulatedAnswer | str:
+    def _make_mistaken_answer(self, mistake: Misconception, kind: Kind) -> SimulatedAnswer | str:
         """The answer that holds a misconception, or why there is none."""
         try:
             source = self.write_mistake_cell(mistake)
         except NoSource as reason:
             return str(reason)
-        if used := self._find_suspicious(source):
+        if used := self._find_suspicious_code(source):
             return f"it uses {used}, which no answer needs"
         return replace(
             self._make_answer(kind, mistake.name, source, Outcome.ASK),
@@ -159,16 +161,16 @@ class AnswerPool:
         flags = [flag for flag in answer.flags if flag not in found]
         return replace(answer, flags=(*flags, *(flag for flag, why in found.items() if why)))
 
-    def _write_cell(self, objects: tuple[Any, ...]) -> str | None:
+    def _write_cell_or_none(self, objects: tuple[Any, ...]) -> str | None:
         try:
-            return write_cell(self._name_objects(objects), self.exercise.name, self.lesson.keeps)
+            return write_cell(self._map_names_to_objects(objects), self.exercise.name, self.lesson.keeps)
         except NoSource:
             return None
 
-    def _name_objects(self, objects: Sequence[Any]) -> dict[str, Any]:
+    def _map_names_to_objects(self, objects: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(self.exercise.objects, objects, strict=True))
 
-    def _find_suspicious(self, source: str) -> str:
+    def _find_suspicious_code(self, source: str) -> str:
         """Return what a person would look at in a cell; "": nothing."""
         found = find_possible_bypass(self.exercise.name, self.exercise.objects, (CellSource(0, source),))
         return found.used if found else ""

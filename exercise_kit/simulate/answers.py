@@ -86,9 +86,9 @@ def make_crashing_answers(exercise: Exercise, right_source: str, uses: tuple[str
     yield _make_raising_answer(exercise, "a name that nobody defined", "return no_such_name")
     yield _make_raising_answer(exercise, "an index out of range", "return [][0]")
     yield _make_raising_answer(exercise, "a division by zero", "return 1 / 0")
-    loop = _write_cell(exercise, "while True:\n    pass")
+    loop = _write_cell_with_body(exercise, "while True:\n    pass")
     yield _make_failing_answer(exercise, "an endless loop", loop, (TIMEOUT,), ends_worker=True)
-    leaves = "import os\n\n" + _write_cell(exercise, "os._exit(1)")
+    leaves = "import os\n\n" + _write_cell_with_body(exercise, "os._exit(1)")
     yield _make_failing_answer(exercise, "ends the process when called", leaves, (STOPPED,), ends_worker=True)
     exits = f"import os\n\nif input is not None:\n    os._exit(0)\n\n{right_source}"
     yield _make_failing_answer(exercise, "ends the process when its cell runs", exits, (STOPPED,), ends_worker=True)
@@ -113,7 +113,7 @@ def _make_failing_answer(
 
 
 def _make_raising_answer(exercise: Exercise, name: str, statement: str) -> SimulatedAnswer:
-    return SimulatedAnswer(exercise.name, Kind.CRASHING, name, _write_cell(exercise, statement), Outcome.ASK)
+    return SimulatedAnswer(exercise.name, Kind.CRASHING, name, _write_cell_with_body(exercise, statement), Outcome.ASK)
 
 
 def _drop_first_colon(source: str) -> str:
@@ -124,7 +124,7 @@ def _drop_first_colon(source: str) -> str:
     return "\n".join(lines)
 
 
-def _write_cell(exercise: Exercise, body: str) -> str:
+def _write_cell_with_body(exercise: Exercise, body: str) -> str:
     """A cell that defines all objects of an exercise, each with the same body."""
     deep = "\n".join(f"    {line}" for line in body.split("\n"))
     if not exercise.is_class:

@@ -47,7 +47,7 @@ class _Stripped(ast.NodeTransformer):
         self._fields = False
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        self._strip(node)
+        self._strip_decorators_and_docstring(node)
         node.returns = None
         fields, self._fields = self._fields, False
         self.generic_visit(node)
@@ -56,7 +56,7 @@ class _Stripped(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         marks = {_find_root_name(each) for each in (*node.decorator_list, *node.bases)}
-        self._strip(node)
+        self._strip_decorators_and_docstring(node)
         fields, self._fields = self._fields, not marks.isdisjoint(_HAS_FIELDS)
         self.generic_visit(node)
         self._fields = fields
@@ -72,7 +72,7 @@ class _Stripped(ast.NodeTransformer):
             return node
         return ast.Assign([node.target], node.value, lineno=node.lineno) if node.value is not None else None
 
-    def _strip(self, node: ast.FunctionDef | ast.ClassDef) -> None:
+    def _strip_decorators_and_docstring(self, node: ast.FunctionDef | ast.ClassDef) -> None:
         node.decorator_list = [each for each in node.decorator_list if not self._is_ours(_find_root_name(each))]
         first = node.body[0] if node.body else None
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
@@ -116,7 +116,7 @@ class _Cell:
 
     def write_definition(self, place: _Place) -> str:
         """Write the definition of ``place``, and before it all that it needs; gives its name in the cell."""
-        name = self.named.setdefault(place, self._make_private_name(place.name))
+        name = self.named.setdefault(place, self._make_unused_name(place.name))
         if place in self._done:
             return name
         self._done.add(place)
@@ -164,7 +164,7 @@ class _Cell:
     def write_object(self, name: str, value: Any) -> None:
         """Write one of the objects of which the cell is made, which may have been put together of others."""
         if is_top_level_definition(value):
-            self.write_definition(_find_place(value))
+            self.write_definition(_locate_definition(value))
         elif isinstance(value, partial):
             called = self._write_expression(value.func)
             given = [*map(self._write_expression, value.args), "*inputs"]
@@ -178,12 +178,12 @@ class _Cell:
     def _write_expression(self, value: Any) -> str:
         """Return what gives ``value`` in the cell."""
         if is_top_level_definition(value):
-            return self.write_definition(_find_place(value))
+            return self.write_definition(_locate_definition(value))
         if isinstance(value, Layout):
             self._add_import("SimpleNamespace", "from types import SimpleNamespace")
             return f"SimpleNamespace(right={self._write_expression(value.right)})"
         if isinstance(value, partial) or is_lambda(value) or is_empty_subclass(value):
-            name = self._make_private_name("part")
+            name = self._make_unused_name("part")
             self.named[_Place("", name)] = name
             if is_lambda(value):
                 self.parts.append(f"{name} = {self._write_lambda(value)}")
@@ -231,7 +231,7 @@ class _Cell:
         if place not in self.named:
             function = ast.parse(self._instead[used]).body[0]
             assert isinstance(function, ast.FunctionDef), "a stand-in is a function"
-            self.named[place] = function.name = self._make_private_name(function.name)
+            self.named[place] = function.name = self._make_unused_name(function.name)
             for name, line in (("torch", "import torch"), ("F", "import torch.nn.functional as F")):
                 self._add_import(name, line)
             self.parts.append(ast.unparse(function))
@@ -242,7 +242,7 @@ class _Cell:
             raise NoSource(f"{name} is imported twice: {line}; {self._bound[name]}")
         self.imports[line] = None
 
-    def _make_private_name(self, name: str) -> str:
+    def _make_unused_name(self, name: str) -> str:
         wanted = f"{self._prefix}_{name.strip('_')}"
         taken, count = set(self.named.values()), 1
         while (free := wanted if count == 1 else f"{wanted}_{count}") in taken:
@@ -267,7 +267,7 @@ def write_cell(
     Raises:
         NoSource: one of the objects was made in a way that leaves no source.
     """
-    places = {name: _find_place(each) for name, each in objects.items() if is_top_level_definition(each)}
+    places = {name: _locate_definition(each) for name, each in objects.items() if is_top_level_definition(each)}
     if len(set(places.values())) < len(places):
         raise NoSource("one object has two names")
     cell = _Cell({place: name for name, place in places.items()}, prefix, is_kept, replacements or {})
@@ -277,5 +277,5 @@ def write_cell(
     return "\n\n".join(filter(None, ["\n".join(imports), *cell.parts]))
 
 
-def _find_place(value: Any) -> _Place:
+def _locate_definition(value: Any) -> _Place:
     return _Place(value.__module__, value.__name__)

@@ -67,25 +67,25 @@ class Oracle:
             key: from which the checks draw when its submission is graded.
         """
         if answer.outcome != Outcome.ASK:
-            return self._predict_certain(answer)
+            return self._predict_same_for_all_checks(answer)
         replays = Replays(self._checks, answer.exercise, key())
         outcomes = self._run_checks(answer, replays)
         verdicts = {each.check.name: str(each.result.verdict) for each in outcomes}
         counted = [each for each in outcomes if each.result.verdict != Verdict.UNDECIDED]
         earned = sum(each.check.worth for each in counted if each.result.verdict == Verdict.PASS)
         share = earned / sum(each.check.worth for each in counted) if counted else 0.0
-        return Expected(verdicts, share, self._name_mistake(answer, outcomes, replays))
+        return Expected(verdicts, share, self._find_mistake_name(answer, outcomes, replays))
 
     def _run_checks(self, answer: SimulatedAnswer, replays: Replays) -> list[Found]:
         """Return what the checks find about an answer: of one that is a mistake of the library, in its replays."""
         exercise = course().exercises[answer.exercise]
-        if wrong := _find_in_library(exercise, answer):
+        if wrong := _find_misconception_of_answer(exercise, answer):
             return [replays.outcome(wrong, each.name) for each in self._checks.exercises()[exercise.name]]
-        objects = answer.objects or _run_cell(answer.source or "", exercise.objects)
+        objects = answer.objects or _run_cell_source(answer.source or "", exercise.objects)
         answer_objects = dict(zip(exercise.objects, objects, strict=True))
         return list(self._checks.run(exercise.name, lambda: make_isolated_student(answer_objects), replays.key))
 
-    def _name_mistake(self, answer: SimulatedAnswer, outcomes: Sequence[Found], replays: Replays) -> str | None:
+    def _find_mistake_name(self, answer: SimulatedAnswer, outcomes: Sequence[Found], replays: Replays) -> str | None:
         """The name of the mistake, as the judge's own way to find it finds it here."""
         if answer.kind == Kind.TWO:  # one of two hides behind the other on some draws
             return find_commonest_misconception(name_failures(course().exercises[answer.exercise], outcomes, replays))
@@ -103,13 +103,13 @@ class Oracle:
             )
         return self._named[place]
 
-    def _predict_certain(self, answer: SimulatedAnswer) -> Expected:
+    def _predict_same_for_all_checks(self, answer: SimulatedAnswer) -> Expected:
         verdict = Verdict.PASS if answer.outcome == Outcome.PASSES else Verdict.FAIL
         names = (each.name for each in self._checks.exercises()[answer.exercise])
         return Expected({name: str(verdict) for name in names}, float(verdict == Verdict.PASS))
 
 
-def _find_in_library(exercise: Exercise, answer: SimulatedAnswer) -> Misconception | None:
+def _find_misconception_of_answer(exercise: Exercise, answer: SimulatedAnswer) -> Misconception | None:
     """The mistake of the library, or two of them, that an answer is made of."""
     library = list_pairs(exercise) if answer.kind == Kind.TWO else exercise.misconceptions
     return next((each for each in library if each.objects == answer.objects), None)
@@ -119,7 +119,7 @@ def _list_failed_checks(outcomes: Sequence[Found]) -> tuple[str, ...]:
     return tuple(each.check.name for each in outcomes if each.result.verdict == Verdict.FAIL)
 
 
-def _run_cell(source: str, names: tuple[str, ...]) -> tuple[Any, ...]:
+def _run_cell_source(source: str, names: tuple[str, ...]) -> tuple[Any, ...]:
     """Return what a cell that needs no other defines."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(source, "<a simulated answer>", "exec"), namespace)  # the source is ours

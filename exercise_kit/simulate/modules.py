@@ -49,7 +49,7 @@ class Module:
         lambdas = (node for node in ast.walk(self._tree) if isinstance(node, ast.Lambda))
         for node in lambdas:
             made = compile(ast.Expression(node), "", "eval").co_consts[0]
-            if node.lineno == code.co_firstlineno and _describe_code(made) == _describe_code(code):
+            if node.lineno == code.co_firstlineno and _make_code_key(made) == _make_code_key(code):
                 return copy.deepcopy(node)
         raise NoSource(f"nobody can tell which lambda stands in line {code.co_firstlineno} of {function.__module__}")
 
@@ -81,9 +81,9 @@ def is_top_level_definition(value: Any) -> bool:
     return value.__name__ in vars(import_module(value.__module__)) and not is_lambda(value)
 
 
-def _describe_code(code: CodeType) -> tuple[object, ...]:
+def _make_code_key(code: CodeType) -> tuple[object, ...]:
     """Return what tells two short functions of one line apart."""
-    constants = tuple(_describe_code(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+    constants = tuple(_make_code_key(each) if isinstance(each, CodeType) else each for each in code.co_consts)
     return code.co_names, code.co_varnames, constants
 
 

@@ -41,7 +41,7 @@ class StudentProfile:
     silent: float = 0.1
 
 
-def _make_weights(
+def _make_kind_weights(
     right: float, misconception: float, two: float, unwritten: float, crashing: float
 ) -> dict[Kind, float]:
     wrong = {Kind.MISCONCEPTION: misconception, Kind.TWO: two, Kind.UNWRITTEN: unwritten, Kind.CRASHING: crashing}
@@ -50,11 +50,11 @@ def _make_weights(
 
 HOSTILE = "hostile"
 PROFILES: Sequence[StudentProfile] = (
-    StudentProfile("strong", 0.28, _make_weights(93, 5, 0, 1, 1), silent=0.02),
-    StudentProfile("steady", 0.41, _make_weights(68, 21, 4, 4, 3)),
-    StudentProfile("struggling", 0.20, _make_weights(30, 38, 12, 12, 8), late=0.15, silent=0.3),
-    StudentProfile("gives up", 0.08, _make_weights(50, 25, 5, 15, 5), fades=True, late=0.2, silent=0.6),
-    StudentProfile(HOSTILE, 0.03, _make_weights(40, 40, 5, 12, 3), silent=0.5),
+    StudentProfile("strong", 0.28, _make_kind_weights(93, 5, 0, 1, 1), silent=0.02),
+    StudentProfile("steady", 0.41, _make_kind_weights(68, 21, 4, 4, 3)),
+    StudentProfile("struggling", 0.20, _make_kind_weights(30, 38, 12, 12, 8), late=0.15, silent=0.3),
+    StudentProfile("gives up", 0.08, _make_kind_weights(50, 25, 5, 15, 5), fades=True, late=0.2, silent=0.6),
+    StudentProfile(HOSTILE, 0.03, _make_kind_weights(40, 40, 5, 12, 3), silent=0.5),
 )
 # of those who are right: as the lesson's own answer stands, in other words, in another way
 _RIGHT = {"model answer": 4, "model answer in other words": 48}
@@ -106,7 +106,7 @@ class Drawing:
             kind = draw.choices(list(sort.weights), list(sort.weights.values()))[0]
             if place >= stops:
                 kind = Kind.UNWRITTEN
-            answer = self._draw_attack(pool, draw) if name == attacked else self._draw_answer(pool, kind, draw)
+            answer = self._draw_hostile_answer(pool, draw) if name == attacked else self._draw_answer(pool, kind, draw)
             if answer.ends and any(each.ends for each in given.values()):
                 answer = pool.unwritten[0]  # a notebook that ends many processes is not graded to its end
             if any(given[used].outcome != Outcome.PASSES for used in answer.uses if used in given):
@@ -117,23 +117,25 @@ class Drawing:
     def _draw_answer(self, pool: AnswerPool, kind: Kind, draw: random.Random) -> SimulatedAnswer:
         """An answer of a kind; where the exercise has none of it, one that is not written."""
         if kind == Kind.RIGHT and pool.right:
-            return self._draw_right(pool.right, draw)
+            return self._draw_right_answer(pool.right, draw)
         if kind == Kind.TWO and (
-            pair := _draw_possible_answer(pool.answer_with_pair, self._pairs[pool.exercise.name], draw)
+            pair := _draw_first_possible_answer(pool.answer_with_pair, self._pairs[pool.exercise.name], draw)
         ):
             return pair
-        if kind in (Kind.MISCONCEPTION, Kind.TWO) and (mistake := self._draw_mistake(pool, draw)):
+        if kind in (Kind.MISCONCEPTION, Kind.TWO) and (mistake := self._draw_mistaken_answer(pool, draw)):
             return mistake
         if kind == Kind.CRASHING and pool.crashing:
             return draw.choice(pool.crashing)
         return pool.unwritten[0]
 
-    def _draw_right(self, right_answers: Sequence[SimulatedAnswer], draw: random.Random) -> SimulatedAnswer:
+    def _draw_right_answer(self, right_answers: Sequence[SimulatedAnswer], draw: random.Random) -> SimulatedAnswer:
         others = sum(each.name not in _RIGHT for each in right_answers)
-        return draw.choices(right_answers, [_RIGHT.get(each.name, _OTHER_WAYS / max(others, 1)) for each in right_answers])[0]
+        return draw.choices(
+            right_answers, [_RIGHT.get(each.name, _OTHER_WAYS / max(others, 1)) for each in right_answers]
+        )[0]
 
-    def _draw_mistake(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer | None:
-        return _draw_possible_answer(pool.answer_with_mistake, self._mistakes[pool.exercise.name], draw)
+    def _draw_mistaken_answer(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer | None:
+        return _draw_first_possible_answer(pool.answer_with_mistake, self._mistakes[pool.exercise.name], draw)
 
     def _choose_attacked_exercise(self, draw: random.Random) -> str | None:
         """The exercise that a hostile student attacks; None where there is none that can be."""
@@ -141,8 +143,8 @@ class Drawing:
         can = [name for name, pool in pools.items() if pool.misconceptions and name not in rules]
         return draw.choice(can) if can else None
 
-    def _draw_attack(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer:
-        mistake = self._draw_mistake(pool, draw)
+    def _draw_hostile_answer(self, pool: AnswerPool, draw: random.Random) -> SimulatedAnswer:
+        mistake = self._draw_mistaken_answer(pool, draw)
         return draw.choice(pool.hostile(mistake)) if mistake else pool.unwritten[0]
 
 
@@ -152,8 +154,10 @@ def _shuffle(items: Sequence[_Any], seed: int, name: str) -> list[_Any]:
     return shuffled
 
 
-def _draw_possible_answer(
-    make_answer: Callable[[Misconception], SimulatedAnswer | None], mistakes: Sequence[Misconception], draw: random.Random
+def _draw_first_possible_answer(
+    make_answer: Callable[[Misconception], SimulatedAnswer | None],
+    mistakes: Sequence[Misconception],
+    draw: random.Random,
 ) -> SimulatedAnswer | None:
     """The first of a few draws of which an answer can be made."""
     tried = (make_answer(_draw_by_rank(mistakes, draw)) for _ in range(_TRIES if mistakes else 0))

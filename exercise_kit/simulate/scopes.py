@@ -34,10 +34,10 @@ class _OuterNames(ast.NodeTransformer):
         self._scopes: list[tuple[frozenset[str], bool]] = []
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        return ast.copy_location(ast.Name(self._rename_unless_hidden(node.id), node.ctx), node)
+        return ast.copy_location(ast.Name(self._rename_unless_bound(node.id), node.ctx), node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        if isinstance(node.value, ast.Name) and not self._is_hidden(node.value.id):
+        if isinstance(node.value, ast.Name) and not self._is_bound_in_scope(node.value.id):
             dotted = f"{node.value.id}.{node.attr}"
             if self._is_one_name(dotted):
                 return ast.copy_location(ast.Name(self._rename(dotted), node.ctx), node)
@@ -94,10 +94,10 @@ class _OuterNames(ast.NodeTransformer):
     def _visit_each(self, nodes: Iterable[Any]) -> list[Any]:
         return [node and self.visit(node) for node in nodes]
 
-    def _rename_unless_hidden(self, name: str) -> str:
-        return name if self._is_hidden(name) else self._rename(name)
+    def _rename_unless_bound(self, name: str) -> str:
+        return name if self._is_bound_in_scope(name) else self._rename(name)
 
-    def _is_hidden(self, name: str) -> bool:
+    def _is_bound_in_scope(self, name: str) -> bool:
         """Say whether a name means something in a scope that is open; a class's own are not seen in its methods."""
         if self._scopes and name in self._scopes[-1][0]:
             return True
@@ -129,7 +129,7 @@ def _walk_scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 _RESULTS = ("result", "answer", "outcome", "given_back")
 
 
-def restyle(source: str) -> str:
+def rewrite_in_other_style(source: str) -> str:
     """The same code, laid out as Python writes it, with a name for all that a function returns."""
     tree = ast.parse(source)
     taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

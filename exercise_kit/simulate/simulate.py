@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from exercise_kit.batch.locations import provide_secret
-from exercise_kit.nbgrader.class_folder import move_into_place, new_class, refuse_used_folder
+from exercise_kit.batch.locations import read_or_create_secret
+from exercise_kit.nbgrader.class_folder import move_into_place, new_class, refuse_nonempty_folder
 from exercise_kit.simulate.ground_truth import Oracle
 from exercise_kit.simulate.modules import load_right_variants
 from exercise_kit.simulate.profiles import draw_names, draw_profiles
-from exercise_kit.simulate.submissions import SimulatedLesson, make_random
+from exercise_kit.simulate.submissions import SimulatedLesson, make_seeded_random
 from exercise_kit.submission.flags import NOT_SANDBOXED, WEAKER_SANDBOX
 
 _ROUNDING = 1e-3  # scores are kept with four digits, and sums of some of them add up their roundings
 
 
-def compare_with_truth(truth: Mapping[str, Any], graded: Mapping[str, Any]) -> list[str]:
+def compare_grades_with_truth(truth: Mapping[str, Any], graded: Mapping[str, Any]) -> list[str]:
     """Every difference between the truth and the grades, in words; an empty list: there is none.
 
     Args:
@@ -33,15 +33,15 @@ def compare_with_truth(truth: Mapping[str, Any], graded: Mapping[str, Any]) -> l
     """
     expected = {(each["student"], each["lesson"]): each for each in truth["submissions"]}
     found = {(each["student"], each["assignment"]): each for each in graded["submissions"]}
-    differences = [f"{_label_place(each)}: it was not graded" for each in expected if each not in found]
-    differences += [f"{_label_place(each)}: nobody handed it in" for each in found if each not in expected]
+    differences = [f"{_write_place_label(each)}: it was not graded" for each in expected if each not in found]
+    differences += [f"{_write_place_label(each)}: nobody handed it in" for each in found if each not in expected]
     for place, each in expected.items():
         if place in found:
-            differences += [f"{_label_place(place)}: {text}" for text in _compare_submission(each, found[place])]
+            differences += [f"{_write_place_label(place)}: {text}" for text in _compare_submission(each, found[place])]
     return differences
 
 
-def _label_place(place: tuple[Any, Any]) -> str:
+def _write_place_label(place: tuple[Any, Any]) -> str:
     return f"{place[0]}, {place[1]}"
 
 
@@ -144,7 +144,7 @@ def simulate(
         raise SimulationError(f"a class of {students} students has nobody in it; give --students 1 or more")
     wanted = choose_lessons(root, lessons)
     directory = directory.resolve()
-    refuse_used_folder(directory)
+    refuse_nonempty_folder(directory)
     draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
     try:
         new_class(draft, root)
@@ -177,8 +177,8 @@ def _write_submissions(
     handed_in = [SimulatedLesson(name, folder, root, variants, seed, week) for week, name in enumerate(lessons)]
     secret = hashlib.sha256(f"simulated class {seed}".encode()).hexdigest().encode()
     people = zip(
-        draw_names(students, make_random(seed, "names")),
-        draw_profiles(students, make_random(seed, "sorts")),
+        draw_names(students, make_seeded_random(seed, "names")),
+        draw_profiles(students, make_seeded_random(seed, "sorts")),
         strict=True,
     )
     kinds = Counter[str]()
@@ -200,7 +200,7 @@ def _write_submissions(
         "due": {lesson.name: lesson.due for lesson in handed_in},
     }
     _write_truth(folder / TRUTH, head, make_entries(Oracle(folder / "hidden")))
-    _keep_secret(folder / ".vit_course" / "secret", secret)
+    _write_class_secret(folder / ".vit_course" / "secret", secret)
     return dict(kinds)
 
 
@@ -213,12 +213,12 @@ def _write_truth(path: Path, head: Mapping[str, Any], entries: Iterable[Mapping[
         file.write("\n]}\n")
 
 
-def _keep_secret(path: Path, secret: bytes) -> None:
+def _write_class_secret(path: Path, secret: bytes) -> None:
     """Give the class a secret that follows from its seed: so the truth holds even where it depends on what is drawn."""
     path.parent.mkdir(mode=0o700)
     path.write_bytes(secret)
     path.chmod(0o600)
-    if provide_secret(path) != secret:
+    if read_or_create_secret(path) != secret:
         raise SimulationError(f"the grader does not take {path} for its secret")
 
 

@@ -56,12 +56,12 @@ def fill_in_notebook(released: Mapping[str, Any], written: Written) -> bytes:
         released: the notebook that students got.
         written: what this one wrote.
     """
-    cells = [filled for cell in released["cells"] for filled in _fill_cell(cell, written)]
+    cells = [filled for cell in released["cells"] for filled in _fill_released_cell(cell, written)]
     text = json.dumps({**released, "cells": cells}, ensure_ascii=False, indent=1, sort_keys=True)
     return (text + "\n").encode()
 
 
-def _fill_cell(cell: Mapping[str, Any], written: Written) -> Sequence[Mapping[str, Any]]:
+def _fill_released_cell(cell: Mapping[str, Any], written: Written) -> Sequence[Mapping[str, Any]]:
     """The cell in the place of a released one; none where the student has deleted it."""
     name = cell.get("metadata", {}).get("nbgrader", {}).get("grade_id")
     answer = written.answers.get(name) if name else None
@@ -100,7 +100,7 @@ _STAMP = "%Y-%m-%d %H:%M:%S UTC"
 _COMMENTED, _SHORT = 0.25, 0.4
 
 
-def make_random(seed: int, purpose: str) -> random.Random:
+def make_seeded_random(seed: int, purpose: str) -> random.Random:
     """Draws that depend on the class's seed and on what is drawn, and on nothing that was drawn before."""
     return random.Random(f"{seed} {purpose}")  # a rehearsal, no secret
 
@@ -155,17 +155,19 @@ class SimulatedLesson:
 
     def draw_submission(self, student: str, sort: StudentProfile) -> Submitted:
         """Draw what a student of a sort hands in."""
-        draw = make_random(self._seed, f"{student} {self.name}")
+        draw = make_seeded_random(self._seed, f"{student} {self.name}")
         answers = self._drawing.answers(sort, draw)
         late = draw.random() < sort.late
         hours = draw.uniform(0.2, 40) if late else -draw.expovariate(1 / 30)
         comments = {name: draw.choice(COMMENTS) for name in answers if draw.random() < _COMMENTED}
-        questions = {name: self._answer_question(name, draw) for name in self.questions if draw.random() >= sort.silent}
+        questions = {
+            name: self._draw_written_answer(name, draw) for name in self.questions if draw.random() >= sort.silent
+        }
         notebook = fill_in_notebook(self._notebook, Written(answers, comments, questions, self.points))
         answered_questions = {name: name in questions for name in self.questions}
         return Submitted(student, answers, answered_questions, notebook, self._due + timedelta(hours=hours), late)
 
-    def _answer_question(self, name: str, draw: random.Random) -> str:
+    def _draw_written_answer(self, name: str, draw: random.Random) -> str:
         text = self._models[name]
         if draw.random() >= _SHORT:
             return text

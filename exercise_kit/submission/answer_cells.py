@@ -55,7 +55,7 @@ def find_answer_parts(answer: ExerciseAnswer, lesson: ReleasedLesson) -> tuple[P
     found: set[str] = set()
     texts = [answer.source]
     while texts:
-        used = _find_names(texts.pop())
+        used = _find_mentioned_names(texts.pop())
         new = {name for name, objects in exercises.items() if not used.isdisjoint(objects)} - found - {answer.name}
         found |= new
         texts += [lesson.model_answers[name] for name in new]
@@ -68,7 +68,7 @@ def _overrides_forward(source: str) -> bool:
     tree = parse(source)
     classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)) if tree else ()
     forwards = (node for each in classes for node in each.body if isinstance(node, ast.FunctionDef))
-    return any(node.name == "forward" and "super" not in _find_names(ast.unparse(node)) for node in forwards)
+    return any(node.name == "forward" and "super" not in _find_mentioned_names(ast.unparse(node)) for node in forwards)
 
 
 def _remove_methods(source: str, forbidden: Collection[str]) -> str:
@@ -84,7 +84,7 @@ def _remove_methods(source: str, forbidden: Collection[str]) -> str:
 
 def _prepend_needed_imports(source: str, lesson: ReleasedLesson) -> str:
     """A model solution with the lesson's imports that it needs, so that it runs behind whatever a student changed."""
-    used = _find_names(source)
+    used = _find_mentioned_names(source)
     lines = [
         ast.unparse(each) for cell in lesson.cells if cell.code for each in _iterate_used_imports(cell.source, used)
     ]
@@ -100,7 +100,7 @@ def _iterate_used_imports(source: str, used: frozenset[str]) -> Iterator[ast.stm
                 yield statement
 
 
-def _find_names(source: str) -> frozenset[str]:
+def _find_mentioned_names(source: str) -> frozenset[str]:
     tree = parse(source)
     return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)) if tree else frozenset()
 
@@ -148,7 +148,7 @@ def find_answers(
             aside |= {cell.index for cell in stubs}
             candidates = [cell for cell in candidates if cell not in stubs]
         if exercise_names is None or exercise.name in exercise_names:
-            answer = _choose_answer(exercise, candidates, marked)
+            answer = _make_answer_of_candidates(exercise, candidates, marked)
             if answer.source is not None or all_requested:
                 answers.append(answer)
     return tuple(answers), frozenset(aside)
@@ -179,7 +179,7 @@ def _iterate_defining_cells(
             yield cell
 
 
-def _choose_answer(
+def _make_answer_of_candidates(
     exercise: ReleasedExercise, candidates: Sequence[SubmittedCell], marked: Sequence[SubmittedCell]
 ) -> ExerciseAnswer:
     base = ExerciseAnswer(exercise.name, exercise.points)

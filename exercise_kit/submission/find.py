@@ -15,7 +15,7 @@ from pathlib import Path
 
 from exercise_kit.quoting import make_one_line
 from exercise_kit.submission.flags import CHECK_FILES
-from exercise_kit.submission.notebook_file import ADVICE, ARCHIVES, Unreachable, explain_unreadable
+from exercise_kit.submission.notebook_file import ADVICE, ARCHIVES, Unreachable, make_unreadable_error
 from exercise_kit.submission.released import CLONE, SUBMITTED, is_class, is_from_students
 
 _NAMES = frozenset(
@@ -26,15 +26,15 @@ _MOST_FOLDERS, _DEEPEST = 1000, 16
 
 def holds_class_file(folder: Path) -> bool:
     """Say whether one of these names lies in a folder."""
-    return not _NAMES.isdisjoint(_list_names(folder))
+    return not _NAMES.isdisjoint(_list_entry_names(folder))
 
 
 def holds_class_file_below(folder: Path) -> bool:
     """Say whether one of these names lies in a folder or below it; no link is followed."""
-    return any(not _NAMES.isdisjoint((*folders, *files)) for folders, files in _walk_bounded(folder))
+    return any(not _NAMES.isdisjoint((*folders, *files)) for folders, files in _walk_to_limited_depth(folder))
 
 
-def _walk_bounded(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
+def _walk_to_limited_depth(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
     for number, (parent, folders, files) in enumerate(os.walk(folder)):
         if number == _MOST_FOLDERS:
             return
@@ -43,7 +43,7 @@ def _walk_bounded(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
             folders.clear()
 
 
-def _list_names(folder: Path) -> list[str]:
+def _list_entry_names(folder: Path) -> list[str]:
     try:
         return os.listdir(folder)
     except OSError:
@@ -96,7 +96,7 @@ def find(paths: Iterable[Path], lessons: Iterable[str], class_dir: Path | None =
     for path in paths:
         seems = find_apparent_class(path)
         is_strange = seems is not None and (class_dir is None or seems.resolve() != class_dir.resolve())
-        for each in _find_or_explain(path, known, class_dir):
+        for each in _find_or_report_error(path, known, class_dir):
             folders = tuple(_iterate_candidate_folders(each, path, class_dir)) if each.student is None else ()
             flagged = (
                 is_strange
@@ -116,7 +116,7 @@ def find_apparent_class(path: Path) -> Path | None:
     return None
 
 
-def _find_or_explain(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterator[FoundFile]:
+def _find_or_report_error(path: Path, lessons: frozenset[str], class_dir: Path | None) -> Iterator[FoundFile]:
     try:
         yield from list(_find_at_path(path, lessons, class_dir))
     except OSError as error:
@@ -124,7 +124,7 @@ def _find_or_explain(path: Path, lessons: frozenset[str], class_dir: Path | None
 
 
 def _add_read_error(place: FoundFile, error: OSError) -> FoundFile:
-    why = explain_unreadable(error, "the folder")
+    why = make_unreadable_error(error, "the folder")
     return replace(place, problem=str(why), unreachable=isinstance(why, Unreachable))
 
 
@@ -170,7 +170,7 @@ def _iterate_candidate_folders(found_file: FoundFile, given_path: Path, class_di
 
 
 def _is_submitted_tree(folder: Path, lessons: frozenset[str]) -> bool:
-    return any((child / lesson).is_dir() for child in _list_folders(folder) for lesson in lessons)
+    return any((child / lesson).is_dir() for child in _list_subfolders(folder) for lesson in lessons)
 
 
 def _find_in_tree(folder: Path, place: tuple[str, ...], lessons: frozenset[str]) -> Iterator[FoundFile]:
@@ -184,10 +184,12 @@ def _find_in_tree(folder: Path, place: tuple[str, ...], lessons: frozenset[str])
             yield from list(_find_in_assignment(here, is_lesson=place[1] in lessons))
         else:
             below = [
-                each for child in _list_folders(folder) for each in _find_in_child(child, (*place, child.name), lessons)
+                each
+                for child in _list_subfolders(folder)
+                for each in _find_in_child(child, (*place, child.name), lessons)
             ]
             below += [replace(here, path=file, problem=_explain_link_or_archive(file)) for file in _list_files(folder)]
-            below += find_out_of_place(folder, lessons) if not place else ()
+            below += find_misplaced_work(folder, lessons) if not place else ()
             if place and not below:
                 below = [replace(here, problem=NO_NOTEBOOK)]
             yield from below
@@ -195,7 +197,7 @@ def _find_in_tree(folder: Path, place: tuple[str, ...], lessons: frozenset[str])
         yield _add_read_error(here, error)
 
 
-def find_out_of_place(submitted: Path, lessons: Iterable[str]) -> Iterator[FoundFile]:
+def find_misplaced_work(submitted: Path, lessons: Iterable[str]) -> Iterator[FoundFile]:
     """Yield what lies beside students' folders and is none: hidden folders with work in them, links that lead nowhere.
 
     nbgrader and this module pass over both, and whose they are is left without a grade.
@@ -272,12 +274,12 @@ def _find_in_assignment(place: FoundFile, is_lesson: bool) -> Iterator[FoundFile
         file = (scripts or archives)[0]
         yield replace(place, path=file, problem=_explain_link_or_archive(file))
     elif is_lesson:
-        yield from _find_one_deeper(place)
+        yield from _find_in_only_subfolder(place)
 
 
-def _find_one_deeper(place: FoundFile) -> Iterator[FoundFile]:
+def _find_in_only_subfolder(place: FoundFile) -> Iterator[FoundFile]:
     """The file in the only folder with a notebook in STUDENT/ASSIGNMENT: many programs unpack an archive so."""
-    inner = [folder for folder in _list_folders(place.path) if not folder.is_symlink() and _holds_notebook(folder)]
+    inner = [folder for folder in _list_subfolders(place.path) if not folder.is_symlink() and _holds_notebook(folder)]
     if not inner:
         yield replace(place, problem=NO_NOTEBOOK)
     elif len(inner) > 1:
@@ -305,7 +307,7 @@ def _walk_files(place: FoundFile, depth: int = 0) -> Iterator[FoundFile]:
         yield replace(place, problem=f"its folders are more than {DEEPEST} deep; hand in the notebook alone")
         return
     try:
-        files, folders = _list_files(place.path), _list_folders(place.path)
+        files, folders = _list_files(place.path), _list_subfolders(place.path)
     except OSError as error:
         yield _add_read_error(place, error)
         return
@@ -323,7 +325,7 @@ def _list_files(folder: Path) -> list[Path]:
     return [folder / each.name for each in named if not _is_folder(each)]
 
 
-def _list_folders(folder: Path) -> list[Path]:
+def _list_subfolders(folder: Path) -> list[Path]:
     return [folder / each.name for each in _list_visible(folder) if _is_folder(each) and each.name != "__pycache__"]
 
 

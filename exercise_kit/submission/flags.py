@@ -61,7 +61,7 @@ def flag_same_file(handed_in: Sequence[tuple[str, Collection[str]]]) -> list[boo
     return [any(len(owners[digest]) > 1 for digest in digests) for _, digests in handed_in]
 
 
-def test_cell_notes(cells: Sequence[SubmittedCell], lesson: ReleasedLesson) -> Iterator[FlagNote]:
+def find_changed_check_cells(cells: Sequence[SubmittedCell], lesson: ReleasedLesson) -> Iterator[FlagNote]:
     """Which exercises' check cells were edited or deleted, against the released lesson.
 
     A check cell of another version of the lesson, by nbgrader's checksum, is no edited one.

@@ -58,7 +58,7 @@ class Unreachable(Unreadable):
 _OF_STUDENTS = {errno.ELOOP, errno.ENAMETOOLONG}  # a link that took a file's place, and chains of folders
 
 
-def explain_unreadable(error: OSError, subject: str = "it") -> Unreadable:
+def make_unreadable_error(error: OSError, subject: str = "it") -> Unreadable:
     """The exception for a file or folder that the system refuses; :class:`Unreachable` if no student can cause it."""
     if error.errno in _OF_STUDENTS:
         return Unreadable(f"{subject} cannot be read: {error.strerror}")
@@ -254,7 +254,7 @@ def read_bytes(path: Path, max_bytes: int = FILE_BYTES) -> bytes:
                 raise Unreadable(ADVICE["special"])
             content = b"" if facts.st_size > max_bytes else file.read(max_bytes + 1)
     except OSError as error:
-        raise explain_unreadable(error) from None
+        raise make_unreadable_error(error) from None
     if facts.st_size > max_bytes or len(content) > max_bytes:
         advice = "clear its outputs and " if path.suffix.lower() == ".ipynb" else "make it smaller and "
         raise Unreadable(ADVICE["large"].format(most=max_bytes >> 20, advice=advice))
@@ -263,7 +263,7 @@ def read_bytes(path: Path, max_bytes: int = FILE_BYTES) -> bytes:
     return content
 
 
-def open_script(content: bytes) -> SubmittedFile:
+def parse_script_cells(content: bytes) -> SubmittedFile:
     """A Python file's cells: as it is divided by ``# %%`` or ``# In[3]:``, else one.
 
     Raises:
@@ -271,7 +271,7 @@ def open_script(content: bytes) -> SubmittedFile:
     """
     if len(content) > SCRIPT_BYTES:
         raise Unreadable(ADVICE["large"].format(most=SCRIPT_BYTES >> 20, advice="make it smaller and "))
-    text = _decode(content)
+    text = _decode_text(content)
     if "\0" in text:
         raise Unreadable("it is no text file")
     starts = [0, *(mark.start() for mark in CELL_MARK.finditer(text) if mark.start())]
@@ -281,7 +281,7 @@ def open_script(content: bytes) -> SubmittedFile:
     return SubmittedFile(_require_within_limits(cells))
 
 
-def open_notebook(content: bytes) -> SubmittedFile:
+def parse_notebook_cells(content: bytes) -> SubmittedFile:
     """A notebook's cells.
 
     Raises:
@@ -306,7 +306,7 @@ def open_notebook(content: bytes) -> SubmittedFile:
     return SubmittedFile(_require_within_limits([cell for cell in read if cell]), tuple(oddities))
 
 
-def _decode(content: bytes) -> str:
+def _decode_text(content: bytes) -> str:
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         return content.decode(encoding)
@@ -340,7 +340,11 @@ def _read_cell(index: int, cell: object) -> SubmittedCell | None:
     metadata = cell.get("metadata")
     mark = metadata.get("nbgrader") if isinstance(metadata, dict) else None
     mark = mark if isinstance(mark, dict) else {}
-    names = (_read_string(mark.get("grade_id")), _read_string(mark.get("checksum")), _read_string(cell.get("id")))
+    names = (
+        _read_short_string(mark.get("grade_id")),
+        _read_short_string(mark.get("checksum")),
+        _read_short_string(cell.get("id")),
+    )
     tags = metadata.get("tags") if isinstance(metadata, dict) else None
     experiment = isinstance(tags, list) and EXPERIMENT_TAG in tags
     kind, still = cell.get("cell_type"), cell.get("outputs")
@@ -356,7 +360,7 @@ def _read_cell(index: int, cell: object) -> SubmittedCell | None:
     )
 
 
-def _read_string(value: object) -> str | None:
+def _read_short_string(value: object) -> str | None:
     return value[:1000] if isinstance(value, str) and value else None
 
 

@@ -15,14 +15,14 @@ from exercise_kit.reasons import FlagNote
 from exercise_kit.submission.answer_cells import find_answer_parts, find_answers
 from exercise_kit.submission.copied_reference import describe_copy
 from exercise_kit.submission.find import FoundFile
-from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS, test_cell_notes
+from exercise_kit.submission.flags import COPIED, POSSIBLE_BYPASS, find_changed_check_cells
 from exercise_kit.submission.notebook_file import (
     SubmittedCell,
     SubmittedFile,
     Unreachable,
     Unreadable,
-    open_notebook,
-    open_script,
+    parse_notebook_cells,
+    parse_script_cells,
     read_bytes,
 )
 from exercise_kit.submission.released import Lessons, ReleasedError, ReleasedLesson
@@ -30,11 +30,11 @@ from exercise_kit.submission.released_cells import restore_released_types, updat
 from exercise_kit.submission.result_file import ResultFile, find_result
 from exercise_kit.submission.slice import (
     Runnable,
-    choose_required_cells,
     find_begun_definitions,
     is_empty,
     list_definitions,
     parse,
+    select_required_cells,
 )
 from exercise_kit.submission.submission import CellSource, ExerciseAnswer, NoSubmission, Submission
 
@@ -70,7 +70,7 @@ def read(handed_in: FoundFile, lessons: Lessons, exercise: str | None = None) ->
     try:
         content = read_bytes(handed_in.path)
         base = replace(base, digest=hashlib.sha256(content).hexdigest())
-        file = open_script(content) if script else open_notebook(content)
+        file = parse_script_cells(content) if script else parse_notebook_cells(content)
         found = _find_lesson(handed_in, file, lessons, exercise, script)
         return _make_submission(base, file, found, handed_in, exercise, script)
     except (NoSubmission, ReleasedError, Unreachable):
@@ -90,7 +90,7 @@ class OpenedSubmission:
     answers: tuple[ExerciseAnswer, ...]
 
 
-def open_answers(handed_in: FoundFile, lessons: Lessons) -> OpenedSubmission:
+def open_with_answers(handed_in: FoundFile, lessons: Lessons) -> OpenedSubmission:
     """The cells of a file and which of them answers what, without the rest of :func:`read`.
 
     Raises:
@@ -101,7 +101,7 @@ def open_answers(handed_in: FoundFile, lessons: Lessons) -> OpenedSubmission:
         raise (Unreachable if handed_in.unreachable else Unreadable)(handed_in.problem)
     script = handed_in.path.suffix.lower() == ".py"
     content = read_bytes(handed_in.path)
-    file = open_script(content) if script else open_notebook(content)
+    file = parse_script_cells(content) if script else parse_notebook_cells(content)
     lesson = _find_lesson(handed_in, file, lessons, None, script).lesson
     if not script:
         file, _ = restore_released_types(update_to_released_versions(file, lesson), lesson)
@@ -116,7 +116,7 @@ def explain_rejection(handed_in: FoundFile, lessons: Lessons) -> str | None:
         NoSubmission, ReleasedError, Unreachable: as :func:`read` does.
     """
     try:
-        open_answers(handed_in, lessons)
+        open_with_answers(handed_in, lessons)
     except Unreachable:
         raise
     except Unreadable as error:
@@ -172,7 +172,12 @@ def _describe_syntax_error(file: SubmittedFile) -> str | None:
 
 
 def _make_submission(
-    base: Submission, file: SubmittedFile, found_lesson: _Found, handed_in: FoundFile, exercise: str | None, script: bool
+    base: Submission,
+    file: SubmittedFile,
+    found_lesson: _Found,
+    handed_in: FoundFile,
+    exercise: str | None,
+    script: bool,
 ) -> Submission:
     lesson = found_lesson.lesson
     retyped: tuple[FlagNote, ...] = ()
@@ -183,15 +188,15 @@ def _make_submission(
     answers, stubs = find_answers(file.cells, lesson, only, not script or bool(exercise), files)
     answered = {each.cell for each in answers}
     skipped = stubs.union(cell.index for cell in file.cells if cell.experiment and cell.index not in answered)
-    cells = choose_required_cells(tuple(_choose_runnable_cells(file.cells, lesson, skipped)))
+    cells = select_required_cells(tuple(_choose_runnable_cells(file.cells, lesson, skipped)))
     objects = {each.name: each.objects for each in lesson.exercises}
     answers = tuple(replace(each, parts=find_answer_parts(each, lesson)) for each in answers)
     reasons = [*([handed_in.note] if handed_in.note else []), *file.oddities, *found_lesson.reasons]
     notes = [*retyped]
     if not script:
-        reasons += _explain_versions(file.cells, lesson)
-        notes += sorted(test_cell_notes(file.cells, lesson), key=lambda note: note.flag)
-    notes += _flag_copied(answers, objects, lesson)  # no reason: it asks for no word to the student
+        reasons += _explain_version_differences(file.cells, lesson)
+        notes += sorted(find_changed_check_cells(file.cells, lesson), key=lambda note: note.flag)
+    notes += _flag_copied_answers(answers, objects, lesson)  # no reason: it asks for no word to the student
     suspects = list(_flag_possible_bypasses(answers, objects, cells))
     reasons += [f"{each.words}: a person should look at it" for each in suspects]
     reasons += [each.problem for each in answers if each.problem]
@@ -222,7 +227,7 @@ def _find_result_file(handed_in: FoundFile, lesson: str, name: str) -> ResultFil
     return found
 
 
-def _flag_copied(
+def _flag_copied_answers(
     answers: Iterable[ExerciseAnswer], objects: Mapping[str, Sequence[str]], lesson: ReleasedLesson
 ) -> Iterator[FlagNote]:
     for each in answers:
@@ -267,7 +272,7 @@ def _choose_runnable_cells(
             yield Runnable(cell.index, cell.source, students=cell.source.strip() not in given)
 
 
-def _explain_versions(cells: Sequence[SubmittedCell], lesson: ReleasedLesson) -> Iterator[str]:
+def _explain_version_differences(cells: Sequence[SubmittedCell], lesson: ReleasedLesson) -> Iterator[str]:
     marks = {cell.name: cell for cell in lesson.cells if cell.name and cell.role != "locked"}
     marked = [cell for cell in cells if cell.grade_id in marks]
     if not marked:

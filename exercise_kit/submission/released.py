@@ -115,14 +115,14 @@ def find_unclaimed_class(graded: Sequence[Path]) -> Path | None:
 
 def _is_beside_config(path: Path, folder: Path) -> bool:
     """Say whether a path lies in a class folder, but not where nbgrader puts notebooks; links do not lead out of it."""
-    return any(_lies_beside(Path(each), folder) for each in (os.path.abspath(path), os.path.realpath(path)))
+    return any(_lies_in_class(Path(each), folder) for each in (os.path.abspath(path), os.path.realpath(path)))
 
 
-def _lies_beside(path: Path, folder: Path) -> bool:
+def _lies_in_class(path: Path, folder: Path) -> bool:
     if not path.is_relative_to(folder):
         return False
     below = path.relative_to(folder).parts
-    return below[0] not in _NOTEBOOK_FOLDERS if below else not _is_remembered(folder)
+    return below[0] not in _NOTEBOOK_FOLDERS if below else not _is_remembered_class(folder)
 
 
 def remember_class(folder: Path) -> None:
@@ -138,7 +138,7 @@ def remember_class(folder: Path) -> None:
         write(mark, f"{folder.resolve()}\n".encode("utf-8", "surrogateescape"), 0o600)
 
 
-def _is_remembered(folder: Path) -> bool:
+def _is_remembered_class(folder: Path) -> bool:
     try:
         return os.path.exists(_find_class_note(folder))
     except OSError:
@@ -193,7 +193,7 @@ class Lessons:
         if name not in self._read:
             if name not in self.names:
                 raise KeyError(name)
-            self._read[name] = _read_lesson(self.class_dir, self.clone, name, self._stamp_files(name))
+            self._read[name] = _read_lesson(self.class_dir, self.clone, name, self._read_file_stamps(name))
         return self._read[name]
 
     def __iter__(self) -> Iterator[ReleasedLesson]:
@@ -205,7 +205,7 @@ class Lessons:
 
     def _read_notebooks(self, name: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """The released notebook, and the one with model answers where there is one."""
-        places, released = self._list_notebooks_with_answers(name), self._list_released(name)
+        places, released = self._list_notebooks_with_answers(name), self._list_released_notebooks(name)
         answers = next((_read_notebook(path) for path in places if path.is_file()), None)
         if self.class_dir and not released[0].is_file() and places[0].is_file():
             return _convert_to_released(_read_notebook(places[0])), answers
@@ -215,19 +215,19 @@ class Lessons:
         own = [self.class_dir / "source" / name / f"{name}.ipynb"] if self.class_dir else []
         return [*own, self.clone / "solutions" / f"{name}.ipynb"]
 
-    def _list_released(self, name: str) -> list[Path]:
+    def _list_released_notebooks(self, name: str) -> list[Path]:
         own = [self.class_dir / "release" / name / f"{name}.ipynb"] if self.class_dir else []
         return [*own, self.clone / "notebooks" / f"{name}.ipynb"]
 
     def _list_earlier_releases(self, name: str) -> list[Path]:
-        return sorted(find_earlier_releases(self.class_dir, name).glob("*.ipynb")) if self.class_dir else []
+        return sorted(find_earlier_releases_folder(self.class_dir, name).glob("*.ipynb")) if self.class_dir else []
 
-    def _stamp_files(self, name: str) -> Stamps:
+    def _read_file_stamps(self, name: str) -> Stamps:
         """Which files a lesson is read from, and by what a change of one shows."""
         stamps = []
         for file in (
             *self._list_notebooks_with_answers(name),
-            *self._list_released(name),
+            *self._list_released_notebooks(name),
             *self._list_earlier_releases(name),
         ):
             with suppress(OSError):
@@ -239,9 +239,11 @@ class Lessons:
 @lru_cache(maxsize=64)  # nbgrader's road makes Lessons anew for every notebook
 def _read_lesson(class_dir: Path | None, clone: Path, name: str, _: Stamps) -> ReleasedLesson:
     lessons = Lessons(class_dir, clone)
-    lesson = _make_lesson(name, *lessons._read_notebooks(name))
+    lesson = _make_released_lesson(name, *lessons._read_notebooks(name))
     earlier = [
-        _make_cell(cell) for path in lessons._list_earlier_releases(name) for cell in _read_notebook(path)["cells"]
+        _make_released_cell(cell)
+        for path in lessons._list_earlier_releases(name)
+        for cell in _read_notebook(path)["cells"]
     ]
     cells = (replace(cell, earlier=_list_earlier_versions(cell, earlier)) for cell in lesson.cells)
     return replace(lesson, cells=tuple(cells))
@@ -252,7 +254,7 @@ def _list_earlier_versions(cell: ReleasedCell, earlier: Sequence[ReleasedCell]) 
     return tuple(dict.fromkeys(each for each in found if each != (cell.checksum, cell.source)))
 
 
-def find_earlier_releases(class_dir: Path, lesson: str) -> Path:
+def find_earlier_releases_folder(class_dir: Path, lesson: str) -> Path:
     """The folder in which a class keeps what students were given of a lesson, one notebook a version."""
     return class_dir / ".vit_course" / "released" / lesson
 
@@ -291,8 +293,8 @@ def _convert_to_released(source: dict[str, Any]) -> dict[str, Any]:
     return released
 
 
-def _make_lesson(name: str, notebook: dict[str, Any], answers: dict[str, Any] | None) -> ReleasedLesson:
-    cells = tuple(_make_cell(cell) for cell in notebook["cells"])
+def _make_released_lesson(name: str, notebook: dict[str, Any], answers: dict[str, Any] | None) -> ReleasedLesson:
+    cells = tuple(_make_released_cell(cell) for cell in notebook["cells"])
     exercises = []
     stubs = {cell.name: cell for cell in cells if cell.role == "exercise"}
     points = {
@@ -322,7 +324,7 @@ def _read_nbgrader_metadata(cell: dict[str, Any]) -> dict[str, Any]:
     return mark
 
 
-def _make_cell(cell: dict[str, Any]) -> ReleasedCell:
+def _make_released_cell(cell: dict[str, Any]) -> ReleasedCell:
     mark, code = _read_nbgrader_metadata(cell), cell.get("cell_type") == "code"
     if not mark.get("grade_id"):
         role = "plain"

@@ -40,7 +40,7 @@ def find_result(folder: Path, name: str) -> ResultFile:
     content, beside = read_contents(result)
     if isinstance(content, str):
         return ResultFile(name, result.path, problem=content)
-    return ResultFile(name, result.path, _digest_both(content, beside))
+    return ResultFile(name, result.path, _digest_with_json(content, beside))
 
 
 def read_contents(result: ResultFile) -> tuple[bytes | str, bytes | None]:
@@ -63,10 +63,10 @@ def read_contents(result: ResultFile) -> tuple[bytes | str, bytes | None]:
     beside = None
     with suppress(Unreadable):  # only a file that tells nothing of its model needs it
         beside = read_bytes(path.with_suffix(".json"), MOST_BYTES_BESIDE)
-    if result.digest and _digest_both(content, beside) != result.digest:
+    if result.digest and _digest_with_json(content, beside) != result.digest:
         return f"{result.name} was changed while it was graded", None
     return content, beside
 
 
-def _digest_both(content: bytes, json_content: bytes | None) -> str:
+def _digest_with_json(content: bytes, json_content: bytes | None) -> str:
     return hashlib.sha256(hashlib.sha256(content).digest() + (json_content or b"")).hexdigest()

@@ -112,7 +112,7 @@ class _Notebook:
         return False
 
 
-def find_other_code(
+def find_code_that_answered_instead(
     name: str, cells: Sequence[CellSource], broken: Collection[int], answered: Sequence[str]
 ) -> OtherCode | None:
     """Return what answered in place of the definition that the page shows; None where it was that, or nobody can tell.

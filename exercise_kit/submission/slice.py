@@ -154,13 +154,13 @@ class _Names:
     looks_up: bool
 
 
-def choose_required_cells(cells: Sequence[Runnable]) -> tuple[CellSource, ...]:
+def select_required_cells(cells: Sequence[Runnable]) -> tuple[CellSource, ...]:
     """The cells to run, in order: all of the student's, and those of the others that define or change what they use.
 
     Of a cell of the lesson's own, which often ends in a picture, only the statements that are needed run.
     """
     pieces = [piece for cell in cells for piece in _split_cell(cell)]
-    names = [_find_names(piece.source) for piece in pieces]
+    names = [_analyze_names(piece.source) for piece in pieces]
     chosen = {place for place, piece in enumerate(pieces) if piece.students}
     if any(names[place].looks_up for place in chosen):
         return tuple(CellSource(cell.index, cell.source) for cell in cells)
@@ -171,7 +171,7 @@ def choose_required_cells(cells: Sequence[Runnable]) -> tuple[CellSource, ...]:
         used = frozenset().union(*(names[place].uses for place in chosen))
         more = {place for place in range(len(pieces)) if place not in chosen and offers[place] & used}
         if not more:
-            return _join_by_cell([pieces[place] for place in sorted(chosen)])
+            return _join_pieces_by_cell([pieces[place] for place in sorted(chosen)])
         chosen |= more
 
 
@@ -190,7 +190,7 @@ def _split_cell(cell: Runnable) -> list[Runnable]:
     ]
 
 
-def _join_by_cell(pieces: Iterable[Runnable]) -> tuple[CellSource, ...]:
+def _join_pieces_by_cell(pieces: Iterable[Runnable]) -> tuple[CellSource, ...]:
     sources: dict[int, list[str]] = {}
     for piece in pieces:
         sources.setdefault(piece.index, []).append(piece.source)
@@ -238,7 +238,7 @@ def find_begun_definitions(source: str) -> frozenset[str]:
 
 def has_dynamic_names(source: str) -> bool:
     """Say whether a cell may read or define names that it does not show, by ``globals()`` or a magic, say."""
-    return _find_names(source).looks_up
+    return _analyze_names(source).looks_up
 
 
 def list_imports(tree: ast.AST | None) -> frozenset[str]:
@@ -265,7 +265,7 @@ def find_used_globals(tree: ast.Module) -> frozenset[str] | None:
 
 
 @lru_cache(maxsize=2048)
-def _find_names(source: str) -> _Names:
+def _analyze_names(source: str) -> _Names:
     nothing: frozenset[str] = frozenset()
     tree = parse(source)
     if tree is None:  # what cannot run neither uses nor binds; the student reads its error

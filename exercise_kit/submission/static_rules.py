@@ -40,7 +40,7 @@ def resolve_imported_names(trees: Iterable[ast.AST]) -> dict[str, str]:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name | ast.Attribute):
             shorter += [(target.id, node.value) for target in node.targets if isinstance(target, ast.Name)]
     for name, value in shorter:
-        if name not in names and is_module(module := resolve_dotted_name(value, names)):
+        if name not in names and is_torch_module(module := resolve_dotted_name(value, names)):
             names[name] = str(module)
     return names
 
@@ -49,7 +49,7 @@ def _is_torch(dotted: str | None) -> bool:
     return dotted is not None and dotted.partition(".")[0] in ("torch", "torchvision")
 
 
-def is_module(dotted: str | None) -> bool:
+def is_torch_module(dotted: str | None) -> bool:
     """Say whether a dotted name is one of torch's modules that code calls by a name of its own."""
     return dotted in ("torch", "torch.nn", "torch.nn.functional", "torch.nn.modules", "torchvision")
 

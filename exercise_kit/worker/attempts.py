@@ -59,7 +59,7 @@ class Attempts:
         finally:
             self._listening = True
 
-    def take_new_attempts(self) -> list[str]:
+    def pop_new_attempts(self) -> list[str]:
         """Those that this has not given yet."""
         found = list(self._found)[self._described :]
         self._described += len(found)

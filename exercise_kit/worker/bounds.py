@@ -54,7 +54,7 @@ class Bounds:
     gpu: bool = False
 
 
-def set_bounds(bounds: Bounds, proc: int, other_tasks: int) -> None:
+def apply_process_limits(bounds: Bounds, proc: int, other_tasks: int) -> None:
     """Put the limits into force for this process, for ever.
 
     Args:
@@ -161,7 +161,7 @@ def kill_when_files_exceed(child: int, most_bytes: int) -> NoReturn:
 def is_scratch_within_bounds(child: int, most_bytes: int) -> bool:
     """Say whether this folder and the child's nameless files are within bounds; what cannot be looked into is not."""
     try:
-        named, entries = _measure_folder()
+        named, entries = _measure_working_folder()
     except OSError:
         return False
     if entries > MOST_ENTRIES or named > most_bytes:
@@ -171,7 +171,7 @@ def is_scratch_within_bounds(child: int, most_bytes: int) -> bool:
     return len(mapped) <= MOST_MAPPED and named + sum(opened.values()) + sum(mapped.values()) <= most_bytes
 
 
-def _measure_folder() -> tuple[int, int]:
+def _measure_working_folder() -> tuple[int, int]:
     """Bytes on disk and number of all that lies in this folder; OSError for one in it that cannot be looked into.
 
     But for folders of another user's: the warm process may have left some, and the child cannot write there.

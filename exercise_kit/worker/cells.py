@@ -136,9 +136,9 @@ class Cells:
                     raise
                 self._passed = True
                 if isinstance(each, CodeType):
-                    self._not_made |= dict.fromkeys(_list_assigned_names(each), self._explain_failure(error))
+                    self._not_made |= dict.fromkeys(_list_assigned_names(each), self._explain_skipped_failure(error))
 
-    def _explain_failure(self, error: Exception) -> str:
+    def _explain_skipped_failure(self, error: Exception) -> str:
         name = (error.name or "") if type(error) is NameError else ""
         return self._not_made.get(name) or read_error_message(error)
 
@@ -209,7 +209,12 @@ def _walk_code_objects(code: CodeType) -> Iterator[CodeType]:
 def _list_held_objects(inspected_object: object) -> list[Any]:
     """Return what an object holds itself; of a function not the variables of its module."""
     if type(inspected_object) is FunctionType:
-        held = [_closure(inspected_object), _attributes(inspected_object), _defaults(inspected_object), _keyword_defaults(inspected_object)]
+        held = [
+            _closure(inspected_object),
+            _attributes(inspected_object),
+            _defaults(inspected_object),
+            _keyword_defaults(inspected_object),
+        ]
         return [each for each in held if each]
     if type(inspected_object) is MethodType:
         return [inspected_object.__func__, inspected_object.__self__]

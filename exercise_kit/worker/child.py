@@ -33,7 +33,7 @@ def serve_until_closed(
     status = BROKEN
     wire = Wire(channel, blocking=True)
     try:
-        with _tell_why_it_failed(wire):
+        with _report_setup_error(wire):
             _apply_sandbox(channel, scratch, sandbox_policy, request)
             _import_course(request)
             noticed = attempts.watch_attempts([*readable, *sys.path, scratch])
@@ -52,7 +52,7 @@ def serve_until_closed(
 
 
 @contextlib.contextmanager
-def _tell_why_it_failed(wire: Wire) -> Iterator[None]:
+def _report_setup_error(wire: Wire) -> Iterator[None]:
     """Send the judge the error that keeps this child from being ready, which no student's code has touched."""
     try:
         yield

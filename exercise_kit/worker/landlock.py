@@ -69,7 +69,7 @@ def make_ruleset(
     return rules
 
 
-def let_threads_be_named(rules: int, proc: int) -> None:
+def allow_naming_threads(rules: int, proc: int) -> None:
     """Let this process name its own threads, and read what /proc says of them: else CUDA's driver from 570 on fails.
 
     A process' own folder of /proc is there once it runs, so that the child adds the rule. Later children, which share

@@ -39,7 +39,7 @@ def syscall(number: int, *arguments: Any) -> int:
     """
     passed = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
     LIBC.syscall.restype = ctypes.c_long
-    return check_result(LIBC.syscall(ctypes.c_long(number), *passed), f"system call {number}")
+    return raise_if_failed(LIBC.syscall(ctypes.c_long(number), *passed), f"system call {number}")
 
 
 def prctl(option: int, *arguments: int) -> int:
@@ -49,10 +49,10 @@ def prctl(option: int, *arguments: int) -> int:
         OSError: with the kernel's errno.
     """
     padded = (*arguments, 0, 0, 0, 0)[:4]
-    return check_result(LIBC.prctl(ctypes.c_int(option), *map(ctypes.c_ulong, padded)), f"prctl {option}")
+    return raise_if_failed(LIBC.prctl(ctypes.c_int(option), *map(ctypes.c_ulong, padded)), f"prctl {option}")
 
 
-def check_result(result: int, call_name: str) -> int:
+def raise_if_failed(result: int, call_name: str) -> int:
     """The result of a C function that answers -1 and errno on an error; OSError then."""
     if result == -1:
         number = ctypes.get_errno() or errno.EINVAL

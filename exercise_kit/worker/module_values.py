@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .real_types import find_class_attribute, is_a, read_fields
+from .real_types import find_class_attribute, is_a, read_attributes
 
 _PART = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+")
 _LARGEST = 1 << 20
@@ -81,7 +81,7 @@ def describe_layer(layer: nn.Module, weights: Mapping[str, Tensor]) -> dict[str,
         kind, names = "Conv2d", _CONVOLUTION
     else:
         return None
-    settings = {"layer": kind, **{name: read_fields(layer).get(name) for name in names}}
+    settings = {"layer": kind, **{name: read_attributes(layer).get(name) for name in names}}
     try:
         build_layer(settings, {name: each.new_empty(0, device="meta") for name, each in weights.items()})
     except (ValueError, TypeError, RuntimeError):
@@ -145,7 +145,7 @@ def list_named_parameters(module: nn.Module) -> dict[str, Tensor]:
     Raises:
         RecursionError: a module is a part of itself.
     """
-    fields = read_fields(module)
+    fields = read_attributes(module)
     found = {name: each for name, each in dict.items(fields["_parameters"]) if each is not None}
     for part, below in dict.items(fields["_modules"]):
         if below is not None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from .linux import LIBC, PR_SET_DUMPABLE, check_result, die_with_parent, find_architecture, prctl, syscall
+from .linux import LIBC, PR_SET_DUMPABLE, die_with_parent, find_architecture, prctl, raise_if_failed, syscall
 
 SCRATCH = Path("/student")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
@@ -58,7 +58,7 @@ def build_root(readable: Sequence[Path], scratch_bytes: int, owner: int) -> Path
     os.chdir("/")
     for path, source in real.items():
         _bind_mount(OLD + source, str(path))
-    check_result(LIBC.umount2(OLD.encode(), ctypes.c_int(DETACH)), "umount2")
+    raise_if_failed(LIBC.umount2(OLD.encode(), ctypes.c_int(DETACH)), "umount2")
     os.rmdir(OLD)
     for device in devices:
         _make_mount_point(device, is_folder=False)
@@ -91,7 +91,7 @@ def _make_mount_point(target: str, *, is_folder: bool) -> None:
 def _mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
     what = kind.encode() if kind else None
     result = LIBC.mount(source.encode(), target.encode(), what, ctypes.c_ulong(flags), options.encode())
-    check_result(result, f"mount {target}")
+    raise_if_failed(result, f"mount {target}")
 
 
 def _clone_mount(path: str) -> int:
@@ -205,7 +205,7 @@ def enter_namespaces(readable: Sequence[Path], scratch_bytes: int, uid: int) -> 
 def _unshare_namespaces(outer: int, to_outer: int, from_outer: int) -> bool:
     """Leave the old namespaces; whether there is more than one user in the new ones."""
     prctl(PR_SET_DUMPABLE, 1)  # else a process that has changed its user may not have its maps written
-    check_result(LIBC.unshare(ctypes.c_int(EVERYTHING)), "unshare")
+    raise_if_failed(LIBC.unshare(ctypes.c_int(EVERYTHING)), "unshare")
     os.write(to_outer, UNSHARED)
     answer = os.read(from_outer, 1)
     if answer not in (MAPPED, ONE_USER):

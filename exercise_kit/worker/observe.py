@@ -59,7 +59,7 @@ def observe(
         result.close()  # or Python warns that nobody awaited it
     with Unseen():
         shares = _shares_memory(result, inputs)
-    return Observation(result, tuple(inputs), shares, _find_gradients(result, leaves) if gradients else None)
+    return Observation(result, tuple(inputs), shares, _compute_input_gradients(result, leaves) if gradients else None)
 
 
 def make_observation_reply(observation: Observation) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _make_differentiable(value: Any) -> Any:
     return value
 
 
-def _find_gradients(result: Any, inputs: Sequence[Any]) -> tuple[Tensor | None, ...]:
+def _compute_input_gradients(result: Any, inputs: Sequence[Any]) -> tuple[Tensor | None, ...]:
     with Unseen():
         outputs = [make_differentiable(each) for each in walk_tensors(result)]
     with torch._C.DisableTorchFunctionSubclass():
@@ -172,8 +172,8 @@ def observe_parts(
     try:
         for name in names:
             if name in parts:
-                handles.append(parts[name].register_forward_pre_hook(_make_entry_hook(found, name), with_kwargs=True))
-                handles.append(parts[name].register_forward_hook(_make_exit_hook(found, name)))
+                handles.append(parts[name].register_forward_pre_hook(_make_input_hook(found, name), with_kwargs=True))
+                handles.append(parts[name].register_forward_hook(_make_output_hook(found, name)))
         (called or module)(*inputs, **options)
     finally:
         for handle in handles:
@@ -181,14 +181,14 @@ def observe_parts(
     return found
 
 
-def _make_entry_hook(kept: dict[str, Tensor], name: str) -> Callable[..., None]:
+def _make_input_hook(kept: dict[str, Tensor], name: str) -> Callable[..., None]:
     def keep_inputs(_: nn.Module, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> None:
         _keep_first_tensor(kept, f"{name}:in", (*inputs, *options.values()))
 
     return keep_inputs
 
 
-def _make_exit_hook(kept: dict[str, Tensor], name: str) -> Callable[..., None]:
+def _make_output_hook(kept: dict[str, Tensor], name: str) -> Callable[..., None]:
     def keep_output(_: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
         _keep_first_tensor(kept, f"{name}:out", output if is_a(output, tuple) else (output,))
 

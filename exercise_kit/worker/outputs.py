@@ -58,7 +58,7 @@ def make_cell_name(index: int) -> str:
 
 def describe_error(error: BaseException) -> dict[str, Any]:
     """Its kinds (the class and all that it inherits from), words, innermost line in a cell, and functions."""
-    frames = list(_list_frames(_traceback(error)))
+    frames = list(_iterate_traceback_frames(_traceback(error)))
     own = [(name, number) for name, number, _ in frames if _CELL.fullmatch(name)]
     line = _read_line(*own[-1]) if own else ""
     kinds, words = [read_class_name(kind) for kind in mro(type(error)) if kind is not object], read_error_message(error)
@@ -68,7 +68,7 @@ def describe_error(error: BaseException) -> dict[str, Any]:
         "kinds": kinds[:_MOST_KINDS],
         "words": words,
         "line": line,
-        "tensors": _find_tensors_on(line, _traceback(error)),
+        "tensors": _list_tensors_on_line(line, _traceback(error)),
         "functions": [function[:80] for _, _, function in frames][-_MOST_FRAMES:],
     }
 
@@ -100,10 +100,10 @@ def describe_error_for_feedback(error: BaseException) -> tuple[str, str, list[st
     lines = [f"{kind}: {words}" if words else kind]
     if is_a(error, SyntaxError):
         lines = [
-            f"  line {_read_integer(error, 'lineno')}: {_read_text(error, 'text')}",
-            f"{kind}: {_read_text(error, 'msg')}",
+            f"  line {_read_integer_attribute(error, 'lineno')}: {_read_text_attribute(error, 'text')}",
+            f"{kind}: {_read_text_attribute(error, 'msg')}",
         ]
-    places = [place for frame in _list_frames(_traceback(error)) if (place := _format_frame(*frame))]
+    places = [place for frame in _iterate_traceback_frames(_traceback(error)) if (place := _format_frame(*frame))]
     return kind, words, [*_shorten_traceback(places), *lines]
 
 
@@ -123,7 +123,7 @@ def _format_frame(name: str, number: int, function: str) -> str:
     return ""
 
 
-def _list_frames(traceback: TracebackType | None) -> Iterator[tuple[str, int, str]]:
+def _iterate_traceback_frames(traceback: TracebackType | None) -> Iterator[tuple[str, int, str]]:
     """File, line and function of every frame, outermost first."""
     while traceback is not None:
         code = traceback.tb_frame.f_code
@@ -132,7 +132,7 @@ def _list_frames(traceback: TracebackType | None) -> Iterator[tuple[str, int, st
         traceback = traceback.tb_next
 
 
-def _find_tensors_on(line: str, traceback: TracebackType | None) -> list[Any]:
+def _list_tensors_on_line(line: str, traceback: TracebackType | None) -> list[Any]:
     """Name and sizes of the tensors that the innermost cell's line names."""
     held: dict[str, Any] = {}
     while traceback is not None:
@@ -148,12 +148,12 @@ def _read_line(name: str, number: int) -> str:
     return linecache.getline(name, number).strip()[:_MOST_LINE]
 
 
-def _read_text(error: BaseException, attribute: str) -> str:
+def _read_text_attribute(error: BaseException, attribute: str) -> str:
     value = getattr(error, attribute, None)
     return value.strip()[:_MOST_LINE] if type(value) is str else ""
 
 
-def _read_integer(error: BaseException, attribute: str) -> int:
+def _read_integer_attribute(error: BaseException, attribute: str) -> int:
     value = getattr(error, attribute, None)
     return value if type(value) is int else 0
 
@@ -239,7 +239,7 @@ class CellOutputBuffer:
         last = self.outputs[-1] if self.outputs else {}
         if len(self.outputs) >= _MOST_OUTPUTS and last.get("name") != name:
             return
-        kept = self._truncate(text)
+        kept = self._truncate_to_room(text)
         if not kept:
             return
         if last.get("output_type") == "stream" and last["name"] == name:
@@ -254,8 +254,8 @@ class CellOutputBuffer:
             return
         shown: dict[str, Any] = {}
         if isinstance(text := data.get("text/plain"), str):
-            shown["text/plain"] = self._truncate(text)
-        if isinstance(picture := data.get("image/png"), bytes) and self._fits_picture(picture):
+            shown["text/plain"] = self._truncate_to_room(text)
+        if isinstance(picture := data.get("image/png"), bytes) and self._reserve_picture(picture):
             shown["image/png"] = torch.from_numpy(np.frombuffer(picture, np.uint8).copy())
         elif "image/png" in data:
             shown["text/plain"] = f"{shown.get('text/plain', '')} (the picture is left out)".strip()
@@ -270,12 +270,12 @@ class CellOutputBuffer:
         """Say whether another picture would be kept, so that it is worth drawing."""
         return self._pictures < self.room.pictures
 
-    def _fits_picture(self, picture: bytes) -> bool:
+    def _reserve_picture(self, picture: bytes) -> bool:
         fits = self.has_room_for_picture() and len(picture) <= self.room.picture_bytes
         self._pictures += fits
         return fits
 
-    def _truncate(self, text: str) -> str:
+    def _truncate_to_room(self, text: str) -> str:
         room = min(self.room.cell_chars - self._cell, self.room.all_chars - self._all)
         if room <= 0:
             return ""

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .bounds import Bounds, kill_when_files_exceed, set_bounds
-from .landlock import let_threads_be_named, make_ruleset, read_landlock_version, restrict_files
+from .bounds import Bounds, apply_process_limits, kill_when_files_exceed
+from .landlock import allow_naming_threads, make_ruleset, read_landlock_version, restrict_files
 from .linux import (
     DAC_READ_SEARCH,
     PR_SET_DUMPABLE,
@@ -103,13 +103,13 @@ def prepare_policy(
             _make_rulesets(readable, listable, views, inside.scratch),
             inside.proc,
             3,
-            _find_read_capability([*readable, *views]) if inside.uid is not None else 0,
+            _find_capability_to_read([*readable, *views]) if inside.uid is not None else 0,
         )
     if scratch is None:
         raise ProtectionError("namespaces are refused here, and no scratch folder is named")
-    child_uid = uid if can_change_user() and _give_to_user(scratch, uid) else None
+    child_uid = uid if can_change_user() and _change_owner(scratch, uid) else None
     has_landlock = bool(read_landlock_version())
-    capabilities = _find_read_capability([*readable, *views]) if child_uid is not None and has_landlock else 0
+    capabilities = _find_capability_to_read([*readable, *views]) if child_uid is not None and has_landlock else 0
     proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     tasks = _count_tasks(os.getuid() if child_uid is None else child_uid) + TASKS_HEADROOM
     rules = _make_rulesets(readable, listable, views, scratch, devices) if has_landlock else {}
@@ -134,9 +134,9 @@ def apply_policy(policy: SandboxPolicy, bounds: Bounds, keep: Sequence[int], vie
     os.setsid()
     os.chdir(policy.scratch)
     _close_all_but({*keep, policy.proc, *([] if rules is None else [rules])})
-    set_bounds(bounds, policy.proc, policy.other_tasks)
+    apply_process_limits(bounds, policy.proc, policy.other_tasks)
     if rules is not None and policy.gpu:
-        let_threads_be_named(rules, policy.proc)
+        allow_naming_threads(rules, policy.proc)
     os.close(policy.proc)
     drop_privileges(policy.uid, policy.capabilities)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
@@ -192,7 +192,7 @@ def _close_all_but(kept_descriptors: set[int]) -> None:
     syscall(CLOSE_RANGE, first, LAST_DESCRIPTOR, 0)
 
 
-def _give_to_user(folder: Path, uid: int) -> bool:
+def _change_owner(folder: Path, uid: int) -> bool:
     """Make a folder a user's own; False where there is no such user, as in some containers."""
     try:
         os.chown(folder, uid, uid)
@@ -203,7 +203,7 @@ def _give_to_user(folder: Path, uid: int) -> bool:
     return True
 
 
-def _find_read_capability(paths: Iterable[Path]) -> int:
+def _find_capability_to_read(paths: Iterable[Path]) -> int:
     """The capability with which another user reads all of these, of which Landlock leaves them alone in reach."""
     return 0 if all(map(_is_world_readable, paths)) else 1 << DAC_READ_SEARCH
 

@@ -82,7 +82,7 @@ def preload_first(device: str = "cpu") -> Any:
 
     shell = make_shell()
     _warm_up_torch(backward=device == "cpu")
-    _disable_data_loader_workers(shell.print_note)
+    _disable_data_loader_workers(shell.print_note_on_omission)
     warnings.formatwarning = _format_warning_without_path
     warnings.filterwarnings("ignore", message="To exit: use")  # IPython's, at sys.exit()
     return shell

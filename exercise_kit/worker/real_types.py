@@ -35,7 +35,7 @@ def find_class_attribute(kind: type, name: str) -> Any:
     return next(found, None)
 
 
-def read_fields(value: object) -> dict[str, Any]:
+def read_attributes(value: object) -> dict[str, Any]:
     """The attributes that an object holds itself; empty where it holds none."""
     for entry in mro(type(value)):
         held = namespace_of(entry).get("__dict__")

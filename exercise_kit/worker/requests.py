@@ -28,7 +28,7 @@ from .cells import Cells
 from .module_values import list_named_parameters
 from .observe import make_observation_reply, observe, observe_parts, run_backward
 from .outputs import CellOutputBuffer, OutputLimits, describe_error
-from .real_types import is_a, read_fields
+from .real_types import is_a, read_attributes
 from .values import Packer, Unpacker, walk_tensors
 from .wire import Wire
 from .withheld_functions import WithheldFunctions
@@ -86,7 +86,7 @@ class RequestServer:
             compute.reset_device(self._device, seed)
             with self._attempts.pause_listening():
                 self._withheld.withhold(**request.pop("withheld"))
-            self._send(self._answer_request(request.pop("kind"), request))
+            self._send_message_to_judge(self._answer_request(request.pop("kind"), request))
 
     def _answer_request(self, kind: str, request: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -97,7 +97,7 @@ class RequestServer:
                 raised |= {"kinds": ["RuntimeError", "Exception"], "words": why}
             return {"raised": raised}
 
-    def _send(self, reply: dict[str, Any], key: str = "reply") -> None:
+    def _send_message_to_judge(self, reply: dict[str, Any], key: str = "reply") -> None:
         """Send a reply or a question; a reply ends with the names of what was refused.
 
         They are read when all its tensors are bytes: to copy them may still run something of the student's.
@@ -110,15 +110,15 @@ class RequestServer:
     def _collect_notes(self) -> dict[str, Any]:
         answered, self._answered = list(self._answered), {}
         return {
-            "called": withheld.take_new_refusals(),
-            "attempts": self._attempts.take_new_attempts(),
+            "called": withheld.pop_new_refusals(),
+            "attempts": self._attempts.pop_new_attempts(),
             "answered": answered,
         }
 
     def _ask_judge(self, question: dict[str, Any]) -> dict[str, Any]:
         with torch_internals.Unseen():
             to_device = any(torch_internals.device(each) == self._device for each in walk_tensors(question))
-        self._send(question, "question")
+        self._send_message_to_judge(question, "question")
         body, tensors = self._wire.receive()
         return self._unpack_value(body["answer"], tensors, to_device=to_device)[0]
 
@@ -165,7 +165,7 @@ class RequestServer:
         made = self._find_object(name)(*inputs, **options)
         if not is_a(made, nn.Module):
             return {"result": made}
-        made = read_fields(made)["_modules"].get("_orig_mod", made)  # torch.compile keeps it there
+        made = read_attributes(made)["_modules"].get("_orig_mod", made)  # torch.compile keeps it there
         self._modules.append(made if self._device == compute.CPU else made.to(self._device))
         number = len(self._modules) - 1
         with contextlib.suppress(Exception):  # whoever needs its parameters gets the error then
@@ -246,7 +246,7 @@ class RequestServer:
 _KINDS: dict[str, Callable[..., dict[str, Any]]] = {
     "compile": RequestServer._compile_cell,
     "cell": RequestServer._run_cell,
-    "lend": RequestServer._define_from_bytecode,
+    "define_without_source": RequestServer._define_from_bytecode,
     "call": RequestServer._call_function,
     "run_fixture": RequestServer._run_fixture,
     "build": RequestServer._build_module,
@@ -309,14 +309,14 @@ class Callbacks:
         def ask_judge(*inputs: Any, **options: Any) -> Any:
             tensors = list(walk_tensors((inputs, options)))
             if not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)):
-                return self._call_judge(number, inputs, options, False)["result"]
+                return self._call_judge_function(number, inputs, options, False)["result"]
             box: dict[str, Any] = {}
             outputs = iter(_JudgeCall.apply(self, box, number, inputs, options, *tensors))
             return _replace_tensors(box["result"], outputs)
 
         return ask_judge
 
-    def _call_judge(self, number: int, inputs: Any, options: Any, gradients: bool) -> dict[str, Any]:
+    def _call_judge_function(self, number: int, inputs: Any, options: Any, gradients: bool) -> dict[str, Any]:
         question = {"callback": number, "inputs": inputs, "options": options, "gradients": gradients}
         answer = self._ask_or_raise(question)
         tensors = list(walk_tensors((inputs, options)))
@@ -339,7 +339,7 @@ class _JudgeCall(torch.autograd.Function):
     def forward(
         ctx: Any, callbacks: Callbacks, box: dict[str, Any], number: int, inputs: Any, options: Any, *tensors: Tensor
     ) -> tuple[Tensor, ...]:
-        answer = callbacks._call_judge(number, inputs, options, True)
+        answer = callbacks._call_judge_function(number, inputs, options, True)
         box["result"] = answer["result"]
         outputs = tuple(walk_tensors(answer["result"]))
         ctx.callbacks, ctx.call = callbacks, answer["call"]

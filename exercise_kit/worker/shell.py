@@ -85,7 +85,7 @@ class GradingShell(InteractiveShell):
         for each in self.at_end:
             each()
 
-    def print_note(self, text: str) -> None:
+    def print_note_on_omission(self, text: str) -> None:
         """Tell the reader of the feedback what was not done."""
         self.output_buffer.print("stdout", f"[{text}]\n")
 
@@ -103,7 +103,7 @@ class GradingShell(InteractiveShell):
 
     def system(self, cmd: str) -> None:
         """Shell commands are not run."""
-        self.print_note(f"`!{cmd.strip()[:60]}` is not run while grading")
+        self.print_note_on_omission(f"`!{cmd.strip()[:60]}` is not run while grading")
 
     system_raw = system_piped = system
 
@@ -119,7 +119,7 @@ class GradingShell(InteractiveShell):
             return None
         if magic_name in _NOT_RUN or self.find_line_magic(magic_name) is None:
             if magic_name not in _SILENT:
-                self.print_note(f"`%{magic_name}` is not run while grading")
+                self.print_note_on_omission(f"`%{magic_name}` is not run while grading")
             return None
         return super().run_line_magic(magic_name, line, _stack_depth + 1)
 
@@ -145,7 +145,7 @@ class GradingShell(InteractiveShell):
     def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
         """Run a magic that stays within Python; of any other leave a note."""
         if magic_name in _NOT_RUN or self.find_cell_magic(magic_name) is None:
-            self.print_note(f"`%%{magic_name}` is not run while grading")
+            self.print_note_on_omission(f"`%%{magic_name}` is not run while grading")
             return None
         return super().run_cell_magic(magic_name, line, cell)
 
@@ -189,7 +189,7 @@ def _disable_input_and_debugger(shell: GradingShell) -> None:
         raise EOFError("nobody answers input() while grading")
 
     def ignore_breakpoint(*_: object, **__: object) -> None:
-        shell.print_note("breakpoint() does not stop while grading")
+        shell.print_note_on_omission("breakpoint() does not stop while grading")
 
     builtins.input = refuse_input
     sys.breakpointhook = ignore_breakpoint

@@ -14,7 +14,7 @@ import torch
 from torch._C import StorageBase, TensorBase
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
-from .real_types import is_a, read_fields
+from .real_types import is_a, read_attributes
 
 
 class Unseen:
@@ -79,7 +79,7 @@ def is_lazy(tensor: Any) -> bool:
 
 def is_parameter(tensor: Any) -> bool:
     """Say whether it is an nn.Parameter, also one that was made of a subclass's tensor."""
-    return is_a(tensor, _Parameter) or (is_a(tensor, _Tensor) and read_fields(tensor).get("_is_param") is True)
+    return is_a(tensor, _Parameter) or (is_a(tensor, _Tensor) and read_attributes(tensor).get("_is_param") is True)
 
 
 def drop_subclass(tensor: Any) -> Any:
@@ -117,7 +117,7 @@ def list_parameters_and_buffers(module: Any) -> Iterator[Any]:
         if part is None or id(part) in seen:
             continue
         seen.add(id(part))
-        fields = read_fields(part)
+        fields = read_attributes(part)
         yield from (
             tensor for name in ("_parameters", "_buffers") for tensor in dict.values(fields[name]) if tensor is not None
         )

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from . import module_values, torch_internals
 from .device import CPU
-from .real_types import is_a, read_class_name, read_fields
+from .real_types import is_a, read_attributes, read_class_name
 from .wire import DTYPES, WireError, are_valid_sizes
 
 _DEEPEST, _MOST, _LONGEST, _LONGEST_LIST = 8, 4000, 4000, 1000
@@ -69,8 +69,8 @@ class Packer:
         except MemoryError:
             raise
         except Exception:  # a student's object may raise from any method
-            return _pack_other(value)
-        return _pack_other(value)
+            return _pack_as_opaque(value)
+        return _pack_as_opaque(value)
 
     def _pack_value(self, value: Any, depth: int) -> Any:
         if value is None or value is True or value is False:
@@ -89,17 +89,17 @@ class Packer:
         if (name := read_class_name(type(value))) in self._records:
             return {
                 "record": name,
-                "fields": {key: self.pack(each, depth + 1) for key, each in read_fields(value).items()},
+                "fields": {key: self.pack(each, depth + 1) for key, each in read_attributes(value).items()},
             }
         if self._with_callables and callable(value) and not is_a(value, type):
             self.callables.append(value)
             return {"callable": len(self.callables) - 1}
-        return _pack_other(value)
+        return _pack_as_opaque(value)
 
     def _pack_number(self, number: Any, _: int = 0) -> Any:
         if is_a(number, int):
             whole = int.__index__(number)
-            return whole if -(1 << 63) <= whole < 1 << 64 else _pack_other(number)
+            return whole if -(1 << 63) <= whole < 1 << 64 else _pack_as_opaque(number)
         real = float.__float__(number)
         return real if math.isfinite(real) else {"float": str(real)}
 
@@ -119,7 +119,7 @@ class Packer:
     def _pack_dict(self, values: dict[Any, Any], depth: int) -> Any:
         items = list(dict.items(values))
         if not all(is_a(key, str) for key, _ in items):
-            return _pack_other(values)
+            return _pack_as_opaque(values)
         return {"dict": [[self._pack_text(key, 0), self.pack(each, depth + 1)] for key, each in items]}
 
     def _pack_tensor(self, tensor: Tensor) -> Any:
@@ -159,12 +159,12 @@ class Packer:
         parameters = module_values.list_named_parameters(module)
         settings = module_values.describe_layer(module, parameters)
         if not settings and not module_values.can_hold_parameters(parameters):
-            return _pack_other(module)
+            return _pack_as_opaque(module)
         strict, self._strict = self._strict, False  # a layer may be moved by whoever gets it
         weights = {name: self._pack_tensor(tensor) for name, tensor in parameters.items()}
         self._strict = strict
         if any("tensor" not in packed for packed in weights.values()):
-            return _pack_other(module)
+            return _pack_as_opaque(module)
         return (
             {**settings, "weights": weights} if settings else {"model": weights, "kind": read_class_name(type(module))}
         )
@@ -202,7 +202,7 @@ def _count_bytes(tensor: Tensor) -> int:
     return torch_internals.numel(tensor) * torch_internals.itemsize(tensor)
 
 
-def _pack_other(value: Any) -> dict[str, str]:
+def _pack_as_opaque(value: Any) -> dict[str, str]:
     kind = read_class_name(type(value))
     try:
         text = str.__str__(repr(value))[:200]
@@ -318,7 +318,7 @@ class Unpacker:
         return tensor.requires_grad_(packed.get("grad") is True)
 
     def _unpack_dict(self, packed: dict[str, Any]) -> dict[str, Any]:
-        return {_text(key): self._unpack_value(each) for key, each in packed["dict"]}
+        return {_require_text(key): self._unpack_value(each) for key, each in packed["dict"]}
 
     def _unpack_layer(self, packed: dict[str, Any]) -> nn.Module:
         weights = {name: self._unpack_tensor(each) for name, each in packed["weights"].items()}
@@ -326,11 +326,11 @@ class Unpacker:
 
     def _unpack_model(self, packed: dict[str, Any]) -> nn.Module:
         weights = {name: self._unpack_tensor(each) for name, each in packed["model"].items()}
-        return module_values.NamedParameters(weights, _text(packed["kind"]))
+        return module_values.NamedParameters(weights, _require_text(packed["kind"]))
 
     def _unpack_record(self, packed: dict[str, Any]) -> Any:
         fields = {name: self._unpack_value(each) for name, each in packed["fields"].items()}
-        return self._as_record(_text(packed["record"])[:80], fields)
+        return self._as_record(_require_text(packed["record"])[:80], fields)
 
 
 _UNPACKERS: dict[str, Callable[[Unpacker, dict[str, Any]], Any]] = {
@@ -343,11 +343,11 @@ _UNPACKERS: dict[str, Callable[[Unpacker, dict[str, Any]], Any]] = {
     "model": Unpacker._unpack_model,
     "record": Unpacker._unpack_record,
     "callable": lambda self, packed: self._as_function(packed["callable"]),
-    "other": lambda _, packed: Other(_text(packed["other"]), _text(packed["text"])),
+    "other": lambda _, packed: Other(_require_text(packed["other"]), _require_text(packed["text"])),
 }
 
 
-def _text(value: Any) -> str:
+def _require_text(value: Any) -> str:
     if not isinstance(value, str):
         raise WireError("text was expected")
     return value

@@ -145,7 +145,7 @@ class Wire:
         layout = self._parse_tensor_layout(parsed["tensors"])
         if sum(_count_bytes(dtype, sizes) for dtype, sizes in layout) != payload:
             raise WireError("a payload is not as long as its tensors")
-        return _check_value(parsed["body"], self._caps.depth), layout
+        return _validate_value(parsed["body"], self._caps.depth), layout
 
     def _parse_tensor_layout(self, listed: Any) -> list[tuple[torch.dtype, list[int]]]:
         if not isinstance(listed, list) or len(listed) > self._caps.tensors:
@@ -247,16 +247,16 @@ def _parse_finite(text: str) -> float:
     return number
 
 
-def _check_value(value: Any, depth: int) -> Any:
+def _validate_value(value: Any, depth: int) -> Any:
     """``value`` with text that can be written as UTF-8; WireError beyond ``depth`` or for a giant number."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, list | dict) and depth == 0:
         raise WireError("a body is nested too deeply")
     if isinstance(value, list):
-        return [_check_value(each, depth - 1) for each in value]
+        return [_validate_value(each, depth - 1) for each in value]
     if isinstance(value, dict):
-        return {_check_value(key, 0): _check_value(each, depth - 1) for key, each in value.items()}
+        return {_validate_value(key, 0): _validate_value(each, depth - 1) for key, each in value.items()}
     if type(value) is int and not -(1 << 63) <= value < 1 << 64:
         raise WireError("a number is too big")
     return value

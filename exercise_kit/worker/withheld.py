@@ -67,7 +67,7 @@ def _refuse_operators(operators: Iterable[str]) -> None:
                 libraries[namespace].impl(name, key, refusal)
 
 
-def _name_operator(namespace: str, name: str) -> str:
+def _write_operator_name(namespace: str, name: str) -> str:
     """An operator as the documentation has it."""
     if namespace == "aten":
         for prefix, module in (("torch", torch), ("torch.nn.functional", torch.nn.functional)):
@@ -78,7 +78,7 @@ def _name_operator(namespace: str, name: str) -> str:
 
 def _make_refusal(namespace: str, name: str) -> Callable[..., NoReturn]:
     def refuse_call(*_: Any, **__: Any) -> NoReturn:
-        refuse(f"torch.ops.{namespace}.{name}", _name_operator(namespace, name))
+        refuse(f"torch.ops.{namespace}.{name}", _write_operator_name(namespace, name))
 
     return refuse_call
 
@@ -100,7 +100,7 @@ def has_refused() -> bool:
     return bool(_ever)
 
 
-def take_new_refusals() -> list[str]:
+def pop_new_refusals() -> list[str]:
     """Return what was refused since the last call of this, whoever called it."""
     found = list(_refused)
     _refused.clear()
@@ -118,10 +118,10 @@ def _refuse_functions(module: ModuleType, name_pattern: re.Pattern[str]) -> None
 def _list_functions(value: Any) -> Iterator[FunctionType]:
     """A function with those that it wraps, or how a class makes its objects and computes."""
     for found in (vars(value).get(name) for name in ("__init__", "forward")) if isinstance(value, type) else (value,):
-        yield from unwrap(found)
+        yield from unwrap_functions(found)
 
 
-def unwrap(value: Any) -> Iterator[FunctionType]:
+def unwrap_functions(value: Any) -> Iterator[FunctionType]:
     """A function, or what a static or a class method holds, with those that it wraps; nothing of what is none."""
     found = value.__func__ if isinstance(value, staticmethod | classmethod) else value
     while isinstance(found, FunctionType):

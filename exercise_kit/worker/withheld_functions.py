@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from .withheld import replace_with_refusal, unwrap
+from .withheld import replace_with_refusal, unwrap_functions
 
 _OWN = "own "  # how the name of a student's own function begins
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
@@ -92,5 +92,5 @@ def _list_functions(module: ModuleType) -> Iterator[FunctionType]:
     for held in list(vars(module).values()):  # other objects may have a __getattr__ of their own
         if isinstance(held, FunctionType | type) and held.__module__ == module.__name__:
             inside = list(vars(held).values()) if isinstance(held, type) else [held]
-            found = (each for some in inside for each in unwrap(some))
+            found = (each for some in inside for each in unwrap_functions(some))
             yield from (each for each in found if each.__module__ == module.__name__)  # an Enum has others', too

@@ -13,7 +13,7 @@ from hypothesis.internal.conjecture import junkdrawer
 from torch import nn
 
 from exercise_kit.engine import check
-from exercise_kit.engine.call_rules import describe_forbidden_call, is_operation
+from exercise_kit.engine.call_rules import describe_forbidden_call, is_tensor_operation
 from exercise_kit.engine.call_trace import OPERATORS, Watch
 from exercise_kit.engine.local_backend import LocalBackend
 from vit_course import encoder
@@ -206,7 +206,7 @@ def test_nothing_is_withheld_that_a_rule_allows(exercise):
 def test_every_method_of_a_tensor_is_an_operation():
     watched = {name for name in dir(torch.Tensor) if not name.startswith("_") and name in OPERATORS}
     machinery = ("q_", "qscheme", "int_repr", "dequantize", "sparse", "smm", "indices", "addmm", "pin_memory", "to_")
-    odd = {name for name in watched if not is_operation(name)}
+    odd = {name for name in watched if not is_tensor_operation(name)}
     assert not {name for name in odd if not any(word in name for word in (*machinery, "dense_dim"))}
 
 

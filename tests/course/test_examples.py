@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from exercise_kit.engine.examples import EXAMPLES, expect_example
+from exercise_kit.engine.examples import EXAMPLES, expect_docstring_example
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
 from exercise_kit.hidden_checks.checks import make_reference_student
@@ -43,12 +43,12 @@ def test_the_examples_are_those_of_the_lessons():
 
 def test_a_whole_number_and_a_number_of_numpy_are_numbers_too():
     right = make_reference_student("warmup_cosine")
-    expect_example(Student({"warmup_cosine": lambda *steps: np.float64(right(*steps))}))
-    expect_example(
+    expect_docstring_example(Student({"warmup_cosine": lambda *steps: np.float64(right(*steps))}))
+    expect_docstring_example(
         Student({"warmup_cosine": lambda *steps: right(*steps) if right(*steps) % 1 else int(right(*steps))})
     )
     with pytest.raises(Failure, match=re.escape("gave `[0, 0,")):
-        expect_example(Student({"warmup_cosine": lambda *_: 0}))
+        expect_docstring_example(Student({"warmup_cosine": lambda *_: 0}))
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_a_whole_number_and_a_number_of_numpy_are_numbers_too():
 )
 def test_another_result_is_reported_with_the_example(answer, words):
     with pytest.raises(Failure, match=re.escape(words)):
-        expect_example(Student({"patchify": answer}))
+        expect_docstring_example(Student({"patchify": answer}))
 
 
 def test_a_result_of_several_lines_is_reported_whole():
     with pytest.raises(Failure, match=re.escape("gave `tensor([[[1., 0.], [0., 1.]]])`")):
-        expect_example(Student({"attention_rollout": lambda weights: torch.eye(2)[None]}))
+        expect_docstring_example(Student({"attention_rollout": lambda weights: torch.eye(2)[None]}))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.authoring.mistake_pages import list_redirects, make_anchor, render_pages
+from exercise_kit.authoring.mistake_pages import make_anchor, map_redirects, render_pages
 from exercise_kit.engine.library import iterate_exercises_with_own_mistakes
 from tests.answers import find_known_mistake
 from vit_course.exercises.catalog import EXERCISES
@@ -103,4 +103,4 @@ def test_a_page_says_what_it_is_asks_its_question_and_shows_training(mistake_pag
 
 
 def test_no_published_page_is_lost() -> None:
-    list_redirects((ROOT / "docs" / "site" / "published.txt").read_text(encoding="utf-8"))
+    map_redirects((ROOT / "docs" / "site" / "published.txt").read_text(encoding="utf-8"))

@@ -16,8 +16,8 @@ from matplotlib.image import imread
 
 from exercise_kit.authoring.build import SOURCES, STUDENT_FOLDER, build
 from exercise_kit.authoring.lesson import Lesson, Role, read_lesson
-from exercise_kit.authoring.lint import split_regions
-from exercise_kit.authoring.notebook import make_setup_source
+from exercise_kit.authoring.lint import split_solution_regions
+from exercise_kit.authoring.notebook import make_setup_cell_source
 from vit_course import explore, plots, plots_attention, plots_training
 from vit_course.course import COURSE
 from vit_course.exercises.catalog import EXERCISES
@@ -61,9 +61,9 @@ def test_the_built_notebooks_are_fresh():
 @every_lesson
 def test_no_line_of_an_answer_is_in_the_student_s_notebook(name):
     answers: set[str] = set()
-    given = {line.strip() for line in make_setup_source("").split("\n")}
+    given = {line.strip() for line in make_setup_cell_source("").split("\n")}
     for cell in read_lesson_source(name).cells:
-        split = split_regions(cell.source)
+        split = split_solution_regions(cell.source)
         answers.update(line.strip() for line in split.inside)
         given.update(line.strip() for line in split.outside)
     answers = {line for line in answers - given if line}
@@ -77,7 +77,9 @@ def test_no_long_line_of_an_answer_is_hidden_in_other_text(name):
     """A hint or a figure's metadata could hold a whole line of the answer amid other words."""
     lesson = read_lesson_source(name)
     answers = {
-        line.strip() for cell in lesson.list_cells_of_role(Role.EXERCISE) for line in split_regions(cell.source).inside
+        line.strip()
+        for cell in lesson.list_cells_of_role(Role.EXERCISE)
+        for line in split_solution_regions(cell.source).inside
     }
     code = "\n".join(cell.source for cell in lesson.cells if cell.role is Role.CODE)
     reporting = [line for line in answers if len(line) > 30 and line not in code and not line.startswith("raise ")]

@@ -91,7 +91,7 @@ def test_a_misconception_in_a_cell_does_what_the_librarys_own_does(exercise, ans
     for wrong in [] if EXERCISES[exercise].file else choose_mistakes(EXERCISES[exercise]):
         answer = answer_pool.answer_with_mistake(wrong)
         if answer is None:
-            assert (exercise, wrong.name) in NO_CELL, answer_pool.explain_left_out()[wrong.name]
+            assert (exercise, wrong.name) in NO_CELL, answer_pool.explain_omitted_mistakes()[wrong.name]
             continue
         expect_the_same(exercise, answer.source, wrong.objects)
         assert "exercise_kit.engine" not in answer.source

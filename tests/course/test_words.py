@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from exercise_kit.authoring.lesson import Cell, Lesson, Role, read_lesson
-from exercise_kit.authoring.lint import split_regions
+from exercise_kit.authoring.lint import split_solution_regions
 from tests.course.test_quoted_numbers import ROOT
 
 PREDICTIONS, COLUMNS = 4, 88
@@ -27,7 +27,7 @@ def read_lesson_by_name(name: str) -> Lesson:
 
 def read_prose(cell: Cell) -> str:
     """Return what students read of a Markdown cell, folded or not."""
-    return NO_PROSE.sub("", "\n".join(split_regions(cell.source).outside)) if cell.is_markdown else ""
+    return NO_PROSE.sub("", "\n".join(split_solution_regions(cell.source).outside)) if cell.is_markdown else ""
 
 
 @every_lesson

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from exercise_kit.authoring import release as releasing
 from exercise_kit.authoring.build import SOURCES
 from exercise_kit.authoring.lesson import Role, read_lesson
-from exercise_kit.authoring.lint import split_regions
+from exercise_kit.authoring.lint import split_solution_regions
 from exercise_kit.authoring.release import MARKER, ReleaseError, as_zip, release
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from tests.bare_python import isolate_environment, make_bare_python
@@ -60,7 +60,7 @@ def list_answers():
     code, prose, given = set(), set(), set()
     for path in sorted((ROOT / SOURCES).glob("*.py")):
         for cell in read_lesson(ROOT, path).cells:
-            split = split_regions(cell.source)
+            split = split_solution_regions(cell.source)
             given.update(line.strip() for line in split.outside)
             if cell.role in (Role.EXERCISE, Role.QUESTION):
                 lines = {line.strip() for line in split.inside if len(line.strip()) > 20}
@@ -195,7 +195,11 @@ def test_a_release_made_again_loses_nothing_of_anyones(tmp_path, release_again):
     of_old, changed = first.path / "old.txt", first.path / "gone but changed.txt"
     of_old.write_text("released once", encoding="utf-8")
     changed.write_text("released once, then changed", encoding="utf-8")
-    digests |= {"old.txt": releasing._digest(b"released once"), changed.name: "0" * 64, "../outside.txt": "0" * 64}
+    digests |= {
+        "old.txt": releasing._compute_sha256(b"released once"),
+        changed.name: "0" * 64,
+        "../outside.txt": "0" * 64,
+    }
     marker.write_text(json.dumps(digests), encoding="utf-8")
     (tmp_path / "outside.txt").write_text("", encoding="utf-8")
     (first.path / "my_vit.py").write_text("mine", encoding="utf-8")

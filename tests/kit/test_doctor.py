@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from exercise_kit.cli import doctor as module
-from exercise_kit.cli.doctor import Finding, check_grading_on, doctor, inspect_machine
+from exercise_kit.cli.doctor import Finding, doctor, inspect_machine, try_grading_on_device
 from exercise_kit.worker.capabilities import SandboxCapabilities
 from tests.machine import needs_sandbox
 from tests.outline import POINTS
@@ -28,8 +28,8 @@ GRADED = Finding("Grading one answer", "fine", "2 of 2 points")
 @pytest.fixture(autouse=True)
 def skip_grading(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """No answer is graded, which takes seconds, but where a test is about that."""
-    if "check_grading_on" not in request.function.__code__.co_names:
-        monkeypatch.setattr(module, "check_grading_on", lambda device: GRADED)
+    if "try_grading_on_device" not in request.function.__code__.co_names:
+        monkeypatch.setattr(module, "try_grading_on_device", lambda device: GRADED)
 
 
 def inspect_by_subject(hidden: Path) -> dict[str, Finding]:
@@ -98,11 +98,11 @@ def test_little_memory_and_a_full_disk_are_weaker(monkeypatch: pytest.MonkeyPatc
 
 def test_where_no_gpu_is_seen_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    found = check_grading_on("cuda")
+    found = try_grading_on_device("cuda")
     assert found.verdict == "missing"
     assert "sees no NVIDIA GPU" in found.seen
     assert "--device cpu" in found.advice
-    assert check_grading_on("cuda", tmp_path).verdict == "weaker"  # no clone, so no model answer
+    assert try_grading_on_device("cuda", tmp_path).verdict == "weaker"  # no clone, so no model answer
 
 
 @needs_sandbox
@@ -111,7 +111,7 @@ def test_one_answer_is_graded_whatever_files_are_hidden_from_others(umask: int) 
     """As root a worker is another user, and every folder on its way has to be open to it."""
     before = os.umask(umask)
     try:
-        found = check_grading_on("cpu")
+        found = try_grading_on_device("cpu")
     finally:
         os.umask(before)
     points = sum(POINTS["00_start"].values())
@@ -122,7 +122,7 @@ def test_one_answer_is_graded_whatever_files_are_hidden_from_others(umask: int) 
 def test_where_one_answer_cannot_be_graded_it_exits_1(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "probe_capabilities", lambda: ALL_PROTECTIONS)
     broken = Finding("Grading one answer", "missing", "a worker did not start", "Mend it")
-    monkeypatch.setattr(module, "check_grading_on", lambda device: broken)
+    monkeypatch.setattr(module, "try_grading_on_device", lambda device: broken)
     code, text = run_doctor(tmp_path)
     assert code == 1
     assert "a worker did not start" in text
@@ -133,5 +133,5 @@ def test_a_gpu_is_tried_where_there_is_one(monkeypatch: pytest.MonkeyPatch, tmp_
     tried = Finding("Grading on the GPU", "fine", "2 of 2 points")
     monkeypatch.setattr(module, "probe_capabilities", lambda: ALL_PROTECTIONS)
     monkeypatch.setattr(module, "_has_cuda", lambda: True)
-    monkeypatch.setattr(module, "check_grading_on", lambda device: tried if device == "cuda" else GRADED)
+    monkeypatch.setattr(module, "try_grading_on_device", lambda device: tried if device == "cuda" else GRADED)
     assert inspect_by_subject(tmp_path)["Grading on the GPU"] == tried

@@ -18,7 +18,7 @@ from exercise_kit.authoring import build
 from exercise_kit.cli import commands
 from exercise_kit.cli import simulate as command
 from exercise_kit.engine.probes import silence
-from exercise_kit.progress_bar import SECONDS, Count, print_progress_lines, progress_bar, unsilenced
+from exercise_kit.progress_bar import SECONDS, Count, open_unsilenced_console, print_progress_lines, progress_bar
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +73,7 @@ def test_short_work_leaves_nothing_in_a_log_and_no_thread():
 
 
 def test_what_silences_the_process_does_not_silence_it(capfd):
-    with unsilenced(Console(stderr=True)) as console, silence():
+    with open_unsilenced_console(Console(stderr=True)) as console, silence():
         console.print("grading: 1 of 2 after 0:10")
     assert capfd.readouterr().err == "grading: 1 of 2 after 0:10\n"
 
@@ -81,7 +81,7 @@ def test_what_silences_the_process_does_not_silence_it(capfd):
 def test_a_closed_pipe_stops_the_lines_and_not_the_work():
     reading, writing = os.pipe()
     os.close(reading)
-    with open(writing, "w") as pipe, suppress(BrokenPipeError), unsilenced(Console(file=pipe)) as console:
+    with open(writing, "w") as pipe, suppress(BrokenPipeError), open_unsilenced_console(Console(file=pipe)) as console:
         waits: list[float] = []
         print_progress_lines(console, Count("grading", 2), lambda seconds: bool(waits.append(seconds)))
         assert waits == [SECONDS]

@@ -12,7 +12,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exercise_kit.submission.notebook_file import Unreadable, open_notebook, open_script, parse_notebook_json
+from exercise_kit.submission.notebook_file import (
+    Unreadable,
+    parse_notebook_cells,
+    parse_notebook_json,
+    parse_script_cells,
+)
 from exercise_kit.worker.values import Packer, Unpacker
 from exercise_kit.worker.wire import DTYPES, MAGIC, Caps, Closed, Late, Wire, WireError
 
@@ -126,7 +131,7 @@ CELLS = st.lists(
 @given(CELLS, st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"]), st.booleans())
 def test_any_cells_are_read_in_their_order(cells, encoding, escaped):
     text = json.dumps({"nbformat": 4, "metadata": {}, "cells": cells}, ensure_ascii=escaped)
-    read = open_notebook(text.encode(encoding))
+    read = parse_notebook_cells(text.encode(encoding))
     expected = ["".join(each["source"]).replace("\r\n", "\n") for each in cells]
     assert [each.source for each in read.cells] == expected
     assert [each.code for each in read.cells] == [each["cell_type"] == "code" for each in cells]
@@ -153,7 +158,7 @@ def read_cells(reader, content):
 
 @given(st.binary(max_size=200) | JSON.map(lambda each: json.dumps(each).encode()))
 def test_any_file_is_read_or_refused_in_words(content):
-    for reader in (open_notebook, open_script):
+    for reader in (parse_notebook_cells, parse_script_cells):
         for cell in read_cells(reader, content) or ():
             assert cell.source.encode("utf-8").decode("utf-8") == cell.source
 
@@ -162,4 +167,4 @@ def test_any_file_is_read_or_refused_in_words(content):
 def test_half_a_notebook_is_refused(cells, data):
     text = json.dumps({"nbformat": 4, "metadata": {}, "cells": cells}).encode()
     cut = data.draw(st.integers(1, len(text) - 1))
-    assert read_cells(open_notebook, text[:cut]) is None
+    assert read_cells(parse_notebook_cells, text[:cut]) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from exercise_kit.quoting import (
-    make_harmless_cell,
+    escape_spreadsheet_cell,
     make_legible,
     make_legible_in_color,
     make_one_line,
@@ -62,4 +62,4 @@ def test_a_page_shows_a_terminal_s_colors_and_nothing_else_of_it():
     ],
 )
 def test_nothing_in_a_spreadsheet_is_evaluated(value, cell):
-    assert make_harmless_cell(value) == cell
+    assert escape_spreadsheet_cell(value) == cell

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from exercise_kit.versions import MINIMUM_PYTHON, MINIMUM_TORCH, find_version_problem, require_supported
+from exercise_kit.versions import MINIMUM_PYTHON, MINIMUM_TORCH, find_version_problem, require_supported_versions
 
 
 @pytest.mark.parametrize("torch_version", ["2.9.0", "2.11.0+cu128", "2.10.0a0+git1234", "3.0"])
@@ -40,10 +40,10 @@ def test_message_says_what_is_wanted_what_was_found_and_what_to_do(
 
 
 def test_require_supported_raises_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    require_supported()
+    require_supported_versions()
     monkeypatch.setattr(torch, "__version__", "2.1.0")
     with pytest.raises(ImportError, match=re.escape("this is 2.1.0")):
-        require_supported()
+        require_supported_versions()
 
 
 def test_missing_torch_is_an_import_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ def test_missing_torch_is_an_import_error_with_a_remedy(monkeypatch: pytest.Monk
     monkeypatch.delitem(sys.modules, "torch")
     monkeypatch.setattr("exercise_kit.versions.version", raise_not_installed)
     with pytest.raises(ImportError, match="pip install torch torchvision"):
-        require_supported()
+        require_supported_versions()
 
 
 def test_minimum_versions_agree_with_the_package_metadata() -> None:

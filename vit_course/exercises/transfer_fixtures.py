@@ -19,7 +19,7 @@ from exercise_kit.engine.training_fixtures import (
     OtherDevice,
     TwoDevicesError,
     call_on_other_device,
-    note_exception,
+    describe_device_exception,
 )
 from vit_course.config import ViTConfig
 from vit_course.exercises.inside_fixtures import Left, SmallViT, Weights, switch_modes_of_parts
@@ -199,7 +199,7 @@ def featuring_elsewhere(
         with calls, there:
             returned = function(model, SmallLoader(there_too), torch.device(DEVICE))
     except Exception as error:
-        return note_exception(error, there, calls, here) | {
+        return describe_device_exception(error, there, calls, here) | {
             "mixed": there.refused or isinstance(error, TwoDevicesError)
         }
     tensors = [each for each in returned if isinstance(each, Tensor)] if isinstance(returned, list | tuple) else []

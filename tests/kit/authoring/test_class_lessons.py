@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.authoring.class_lessons import build_class, build_class_root, read_settings, read_sources
+from exercise_kit.authoring.class_lessons import build_class, build_class_root, read_lesson_sources, read_settings
 from exercise_kit.authoring.lesson import AuthoringError
 from exercise_kit.authoring.new_exercise import NewExerciseError, new_exercise
 from exercise_kit.authoring.proof import prove_class_exercises
-from exercise_kit.engine.class_exercises import use_class
+from exercise_kit.engine.class_exercises import set_class_in_use
 from exercise_kit.engine.course import course
-from exercise_kit.engine.own_exercise import own_exercise, pack_answer
+from exercise_kit.engine.own_exercise import own_exercise, pack_answer_with_lesson
 from exercise_kit.engine.release_settings import ReleaseSettings, Route
 from exercise_kit.hidden_checks.checks import HiddenChecks
 
@@ -30,17 +30,17 @@ def class_folder(tmp_path: Path) -> Path:
     (tmp_path / "hidden").mkdir()
     shutil.copy(ROOT / "tests" / "hidden" / "conftest.py", tmp_path / "hidden")
     new_exercise(tmp_path, ROOT, "count_tokens", None, None)
-    use_class(tmp_path)
+    set_class_in_use(tmp_path)
     return tmp_path
 
 
 def read_sources_with_settings(folder: Path, text: str) -> dict[str, str]:
     (folder / "class.toml").write_text(text)
-    return read_sources(folder, ROOT)
+    return read_lesson_sources(folder, ROOT)
 
 
 def list_build_problems(folder: Path) -> str:
-    use_class(folder)
+    set_class_in_use(folder)
     with pytest.raises(AuthoringError) as raised:
         build_class(folder, ROOT)
     return str(raised.value)
@@ -67,7 +67,7 @@ def append_text(path: Path, text: str) -> None:
 
 
 def list_proof_problems(folder: Path) -> tuple[str, ...]:
-    use_class(folder)
+    set_class_in_use(folder)
     return prove_class_exercises(folder / "hidden").problems
 
 
@@ -126,7 +126,7 @@ def test_points_change_in_the_check(class_folder):
 
 
 def test_sections_change_places_and_nothing_is_lost(class_folder):
-    before = read_sources(class_folder, ROOT)["05_vit"]
+    before = read_lesson_sources(class_folder, ROOT)["05_vit"]
     text = read_sources_with_settings(class_folder, '[order]\n05_vit = ["load_torchvision", "count_parameters"]')[
         "05_vit"
     ]
@@ -185,7 +185,7 @@ def test_what_somebody_has_changed_in_a_notebook_is_not_lost(class_folder):
     notebook.unlink()
     build_class(class_folder, ROOT)
     append_text(class_folder / "lessons" / f"{LESSON}.py", "\n# %% [markdown]\n# More.\n")
-    use_class(class_folder)
+    set_class_in_use(class_folder)
     assert build_class(class_folder, ROOT, check=True).stale
     assert build_class(class_folder, ROOT).written
     assert "More." in notebook.read_text()
@@ -202,8 +202,8 @@ def test_a_release_has_an_exercise_without_known_mistakes_and_none_of_its_answer
     lesson, words = class_folder / "lessons" / f"{LESSON}.py", class_folder / "exercises" / "count_tokens.py"
     lesson.write_text(re.sub(r"    # bug .*\n", "", lesson.read_text()))
     words.write_text(re.sub(r'MISTAKES = """.*?"""', 'MISTAKES = ""', words.read_text(), flags=re.DOTALL))
-    use_class(class_folder)
-    content = pack_answer(words, course().own.exercises["count_tokens"])
+    set_class_in_use(class_folder)
+    content = pack_answer_with_lesson(words, course().own.exercises["count_tokens"])
     released = class_folder / "released" / "count_tokens.py"
     released.parent.mkdir()
     released.with_suffix(".packed").write_bytes(content)
@@ -320,7 +320,7 @@ def test_every_exercise_of_ours_has_a_variant_that_is_complete(tmp_path):
     (tmp_path / "hidden").mkdir()
     for name in known:
         new_exercise(tmp_path, ROOT, f"my_{name}", f"20_my_{name.lower()}", name)
-    use_class(tmp_path)
+    set_class_in_use(tmp_path)
     assert list(course().own.answers) == sorted(f"my_{name}" for name in known)
     checks = HiddenChecks(tmp_path / "hidden")
     assert checks.problems == {}

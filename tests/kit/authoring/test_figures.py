@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from exercise_kit.authoring.notebook import FigureError, check_links, inline_figures
+from exercise_kit.authoring.notebook import FigureError, inline_figures, refuse_unreachable_links
 
 from .conftest import DOT
 
@@ -34,7 +34,7 @@ def test_a_drawing_without_its_picture_is_refused(repository):
 
 def test_a_link_after_code_is_reported_at_its_line():
     with pytest.raises(FigureError) as caught:
-        check_links("```\nlayers[0](x)\n```\n[next](02_next.ipynb)")
+        refuse_unreachable_links("```\nlayers[0](x)\n```\n[next](02_next.ipynb)")
     assert caught.value.line == 4
 
 
@@ -46,4 +46,4 @@ def test_a_link_after_code_is_reported_at_its_line():
     ],
 )
 def test_links_that_work_everywhere_and_code_are_allowed(text):
-    check_links(f"See {text}.")
+    refuse_unreachable_links(f"See {text}.")

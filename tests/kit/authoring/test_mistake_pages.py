@@ -6,10 +6,10 @@ import pytest
 
 from exercise_kit.authoring.mistake_pages import (
     PagesError,
-    add_new_pages,
+    add_new_pages_to_list,
     escape_markdown,
-    list_redirects,
     make_anchor,
+    map_redirects,
 )
 from exercise_kit.engine.course import course
 from exercise_kit.engine.exercise import Exercise
@@ -20,8 +20,8 @@ COLUMN = "patchify/column-order"
 
 
 def test_a_published_page_stays_or_leads_elsewhere() -> None:
-    assert list_redirects(f"# a comment\n\n{COLUMN}\n") == {}
-    assert list_redirects(f"patchify/columns -> {COLUMN}\n{COLUMN}\n") == {"patchify/columns": COLUMN}
+    assert map_redirects(f"# a comment\n\n{COLUMN}\n") == {}
+    assert map_redirects(f"patchify/columns -> {COLUMN}\n{COLUMN}\n") == {"patchify/columns": COLUMN}
 
 
 @pytest.mark.parametrize(
@@ -35,18 +35,18 @@ def test_a_published_page_stays_or_leads_elsewhere() -> None:
 )
 def test_a_page_that_would_be_lost_is_named_with_what_to_write(published: str, said: str) -> None:
     with pytest.raises(PagesError, match=said):
-        list_redirects(published)
+        map_redirects(published)
 
 
 def test_new_pages_join_the_list_and_none_leaves_it() -> None:
     before = f"# on top\npatchify/columns -> {COLUMN}\n"
-    after = add_new_pages(before)
+    after = add_new_pages_to_list(before)
     lines = after.splitlines()
     assert lines[0] == "# on top"
     assert f"patchify/columns -> {COLUMN}" in lines
     assert COLUMN in lines
     assert lines[1:] == sorted(set(lines[1:]))
-    assert add_new_pages(after) == after
+    assert add_new_pages_to_list(after) == after
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.authoring.addresses import read_addresses
-from exercise_kit.authoring.notebook import make_setup_source
+from exercise_kit.authoring.notebook import make_setup_cell_source
 from tests.bare_python import isolate_environment, make_bare_python
 from tests.waiting import GIVE_UP
 
@@ -49,7 +49,7 @@ def run_setup_cell(folder, prelude="", python=sys.executable):
     """Return what the cell prints, how it ended, and what it prints to stderr."""
     finished = subprocess.run(
         [python, "-W", "ignore", "-c", RUN],
-        input=json.dumps([prelude, make_setup_source(ADDRESS)]),
+        input=json.dumps([prelude, make_setup_cell_source(ADDRESS)]),
         cwd=folder,
         env=isolate_environment(dict(os.environ)) | {"IPYTHONDIR": str(folder / ".ipython")},
         capture_output=True,
@@ -170,7 +170,7 @@ def test_an_old_version_is_reported_in_words(tmp_path, prelude, begin, also):
 
 
 def test_the_cell_is_short_and_asks_for_nothing_but_the_course():
-    source = make_setup_source(read_addresses(ROOT).repository)
+    source = make_setup_cell_source(read_addresses(ROOT).repository)
     assert len(source.splitlines()) <= 16
     assert max(map(len, source.splitlines())) <= 88
     assert source.startswith("# @title Setup")  # what Colab shows in the place of a form's code

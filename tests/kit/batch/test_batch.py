@@ -51,7 +51,7 @@ class KilledProcess(JobProcess):
     def call(self, checks, class_dir, function, task):
         if task.handed_in.path.stem == "a" and KilledProcess.deaths:
             KilledProcess.deaths -= 1
-            pid = self._ensure_running(task.place.checks, task.place.class_dir) and self._pid
+            pid = self._get_or_start_pool(task.place.checks, task.place.class_dir) and self._pid
             os.kill(pid, signal.SIGKILL)
             with suppress(OSError):  # it is gone, and somebody has waited for it
                 while " Z " not in Path(f"/proc/{pid}/stat").read_text():
@@ -135,12 +135,12 @@ def test_a_judge_that_works_for_ever_is_stopped(grading_place, rejected_files, m
 
 def grade_with_too_much_memory(task):
     """Grade a submission, which takes more memory than a job may have where it is called a; runs in a job's process."""
-    right = job.open_submission
-    job.open_submission = _exhaust_memory if task.handed_in.path.stem == "a" else right
+    right = job.open_submission_unless_graded
+    job.open_submission_unless_graded = _exhaust_memory if task.handed_in.path.stem == "a" else right
     try:
         return grade_task(task)
     finally:
-        job.open_submission = right
+        job.open_submission_unless_graded = right
 
 
 def _exhaust_memory(*_):
@@ -180,7 +180,7 @@ def test_a_job_whose_pool_was_stopped_is_not_waited_for(monkeypatch):
     future = Future()
     future.cancel()
     with pytest.raises(CancelledError):
-        executors._wait_for(future, os.getpid())
+        executors._wait_for_result(future, os.getpid())
 
 
 def test_stopping_half_way_leaves_no_process(grading_place, rejected_files):

@@ -14,7 +14,7 @@ from exercise_kit.cli.grade import (
     GradeOptions,
     GradeUsageError,
     _flag_same_files,
-    _is_settled,
+    _is_grading_finished,
     _make_published_json,
     _write_json,
     grade,
@@ -69,7 +69,7 @@ GRADED = Result("a.ipynb", "ada", "01_patchify", "graded")
     ],
 )
 def test_a_student_who_fails_is_no_error(done, settled):
-    assert _is_settled(done) is settled
+    assert _is_grading_finished(done) is settled
 
 
 @pytest.mark.parametrize("target", ["-", "grades.json"])

@@ -40,7 +40,7 @@ class Judge:
 @pytest.fixture
 def stand_in_judge(monkeypatch):
     stand_in = Judge()
-    monkeypatch.setattr(job._judge_pool, "provide_judge", lambda task: stand_in)
+    monkeypatch.setattr(job._judge_pool, "get_or_start_judge", lambda task: stand_in)
     monkeypatch.setattr(job._judge_pool, "warm_up", lambda task: None)
     return stand_in
 
@@ -141,7 +141,7 @@ def test_a_judge_that_cannot_be_made_costs_a_named_error(task, monkeypatch):
     def raise_runtime_error(*_):
         raise RuntimeError("no hidden checks")
 
-    monkeypatch.setattr(job._judge_pool, "provide_judge", raise_runtime_error)
+    monkeypatch.setattr(job._judge_pool, "get_or_start_judge", raise_runtime_error)
     done = grade_task(task)
     assert (done.result.status, done.result.student) == ("error", "ada")
     assert done.result.reason == "the judge failed: RuntimeError: no hidden checks"
@@ -206,7 +206,7 @@ import pickle, sys
 from exercise_kit.batch import job
 job._judge_pool.warm_up(pickle.loads(sys.stdin.buffer.read()))
 print(job._judge_pool._warm._home.name, flush=True)
-job._end_process()
+job._exit_with_workers()
 """
 
 
@@ -248,6 +248,6 @@ def test_a_warm_process_for_other_protections_is_not_used(task, monkeypatch):
     for other in ({"sandboxed": False}, {"limits": Limits().on("cuda:0")}, {}):
         harness = job._JudgePool()
         harness.warm_up(task)
-        harness.provide_judge(replace(task, **other))
+        harness.get_or_start_judge(replace(task, **other))
         assert harness._warm is None
     assert made == [None, None, "warm"]

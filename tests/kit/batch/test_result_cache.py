@@ -110,7 +110,7 @@ def test_a_seal_holds_for_one_secret_and_one_submission(store, submission):
         Store(store.folder, b"another class").load(submission, {"patchify": "k"})
     other = replace(submission, digest="0" * 64)
     (file,) = store.folder.iterdir()
-    shutil.copy(file, store._find_path(other.content, other.lesson))
+    shutil.copy(file, store._find_entry_path(other.content, other.lesson))
     with pytest.raises(TamperedResult):
         store.load(other, {"patchify": "k"})
 

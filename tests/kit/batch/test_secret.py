@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from exercise_kit.batch.locations import PlaceError, find_place, provide_secret
+from exercise_kit.batch.locations import PlaceError, find_place, read_or_create_secret
 from exercise_kit.nbgrader.class_folder import new_class
 
 ROOT = Path(__file__).parents[3]
@@ -14,25 +14,25 @@ ROOT = Path(__file__).parents[3]
 
 def test_a_secret_is_made_once_for_its_owner_alone(tmp_path):
     path = tmp_path / "deep" / "secret"
-    made = provide_secret(path)
+    made = read_or_create_secret(path)
     assert len(made) == 64
-    assert provide_secret(path) == made
+    assert read_or_create_secret(path) == made
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(path.parent.iterdir()) == [path]
-    assert provide_secret(tmp_path / "other") != made
+    assert read_or_create_secret(tmp_path / "other") != made
 
 
 def test_graders_that_start_at_once_share_it(tmp_path):
     with ThreadPoolExecutor(8) as threads:
-        made = set(threads.map(provide_secret, [tmp_path / "secret"] * 40))
+        made = set(threads.map(read_or_create_secret, [tmp_path / "secret"] * 40))
     assert len(made) == 1
 
 
 def test_half_a_secret_is_made_anew(tmp_path):
     (tmp_path / "secret").write_text("abc")
-    made = provide_secret(tmp_path / "secret")
+    made = read_or_create_secret(tmp_path / "secret")
     assert len(made) == 64
-    assert provide_secret(tmp_path / "secret") == made
+    assert read_or_create_secret(tmp_path / "secret") == made
 
 
 def test_a_class_has_its_own_places(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from exercise_kit.engine.verdict import CheckResult, Verdict
-from exercise_kit.judge.result import ExerciseResult, LogEntry, LogKind, Result, tell_what_waits
+from exercise_kit.judge.result import ExerciseResult, LogEntry, LogKind, Result, add_wait_causes_to_reason
 from exercise_kit.reasons import Reason
 from exercise_kit.report.terminal import describe_broken_checks, render_overview, render_submission
 
@@ -44,7 +44,7 @@ def test_what_is_not_graded_yet_is_no_zero_and_the_summary_names_what_it_waits_f
     broke = "hidden/test_unpatchify.py:7: NameError: no"
     undecided = (CheckResult("test_a", "It holds.", Verdict.UNDECIDED, "the check itself broke"),)
     second = ExerciseResult("unpatchify", 0.0, 5.0, None, undecided, reason=Reason.NOTHING_DECIDED, waits_for=broke)
-    waiting = tell_what_waits(make_result(max_score=13.0, exercises=(*make_result().exercises, second)))
+    waiting = add_wait_causes_to_reason(make_result(max_score=13.0, exercises=(*make_result().exercises, second)))
     text = print_to_text(render_overview([make_result(), waiting, waiting]))
     assert "4 of 8, – of 5" in text
     assert "1 of 3 graded, 2 wait for hidden/test_unpatchify.py:7\nRepair what they wait for" in text

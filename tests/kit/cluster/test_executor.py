@@ -16,7 +16,7 @@ from exercise_kit.batch.job import Task
 from exercise_kit.batch.locations import Place
 from exercise_kit.cluster import executor as cluster
 from exercise_kit.cluster import worker as cluster_worker
-from exercise_kit.cluster.executor import Cluster, ClusterError, join_results
+from exercise_kit.cluster.executor import Cluster, ClusterError, merge_remote_and_local_results
 from exercise_kit.cluster.worker import Needs, make_request, reply_to_request
 from exercise_kit.judge.result import ExerciseResult, Result
 from exercise_kit.reasons import Reason
@@ -215,7 +215,7 @@ def test_a_request_tells_neither_the_secret_nor_whose_it_is(task):
     whose = b'"ada"', b"ada/", str(task.handed_in.path).encode()  # of letters alone, a key's hexadecimal digits may be
     assert not [word for word in (SECRET, SECRET.hex().encode(), *whose) if word in request]
     content = json.loads(request)
-    received = cluster_worker._read_submission(content["submission"])
+    received = cluster_worker._parse_submission(content["submission"])
     assert replace(received, path="ada/a.ipynb", student="ada", assignment="01_patchify") == make_submission()
     assert bytes.fromhex(content["key"]) == make_submission().derive_key(SECRET)
 
@@ -271,11 +271,15 @@ def test_another_version_code_or_device_is_refused(task, monkeypatch):
 def test_what_was_judged_on_two_machines_is_one_result():
     there = Result("a", "ada", None, "graded", "odd", 8.0, 8.0, 1.0, ("timeout",), (ExerciseResult("a", 8.0, 8.0),))
     here = Result("", None, None, "graded", "no images", 1.0, 3.0, 2.0, (), (ExerciseResult("b", 1.0, 3.0),))
-    both = join_results(there, here)
+    both = merge_remote_and_local_results(there, here)
     assert (both.score, both.max_score, both.seconds, both.reason) == (9.0, 11.0, 3.0, "odd; no images")
     assert [each.name for each in both.exercises] == ["a", "b"]
     failed = replace(here, status="error")
-    assert (join_results(there, failed), join_results(None, here), join_results(there, None)) == (failed, here, there)
+    assert (
+        merge_remote_and_local_results(there, failed),
+        merge_remote_and_local_results(None, here),
+        merge_remote_and_local_results(there, None),
+    ) == (failed, here, there)
 
 
 @pytest.mark.proof

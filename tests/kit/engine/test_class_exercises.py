@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.engine import own_parts
-from exercise_kit.engine.class_exercises import find_class_files, use_class
+from exercise_kit.engine.class_exercises import find_class_files, set_class_in_use
 from exercise_kit.engine.course import course
 from exercise_kit.engine.lesson_answers import load_right_objects
 from exercise_kit.engine.run import check
@@ -56,16 +56,16 @@ def class_folder(tmp_path: Path) -> Path:
 
 def test_they_stand_behind_those_of_the_course_while_the_class_is_served(class_folder):
     before = list(course().exercises)
-    use_class(class_folder)
+    set_class_in_use(class_folder)
     assert list(course().exercises) == [*before, "double"]
     assert LESSON in course().lessons
     assert check("double", lambda number: number * 2).passed
-    use_class(None)
+    set_class_in_use(None)
     assert "double" not in course().exercises
 
 
 def test_an_answer_comes_out_of_the_lesson_and_no_other_line_of_it_is_run(class_folder):
-    use_class(class_folder)
+    set_class_in_use(class_folder)
     (double,) = course().references()["double"]
     assert double(4) == 8
 
@@ -73,7 +73,7 @@ def test_an_answer_comes_out_of_the_lesson_and_no_other_line_of_it_is_run(class_
 def test_a_name_that_the_course_has_too_stays_the_courses_for_its_own_exercises(class_folder):
     text = CHECKS.format(name="patchy").replace('"20_own")', '"20_own", objects=("patchify",))')
     (class_folder / "exercises" / "patchy.py").write_text(text)
-    use_class(class_folder)
+    set_class_in_use(class_folder)
     assert references_of("patchy").patchify(None) == "the class's own"
     assert references_of("patchify").patchify.__module__ == "vit_course.patches"
 
@@ -106,7 +106,7 @@ def test_parts_that_somebody_has_kept_are_in_no_answer(tmp_path, monkeypatch):
 def test_a_file_that_cannot_be_used_is_a_sentence_and_spoils_no_other(class_folder, file, text, message):
     (class_folder / "exercises" / "third.py").write_text(CHECKS.format(name="third"))
     (class_folder / "exercises" / f"{file}.py").write_text(text)
-    use_class(class_folder)
+    set_class_in_use(class_folder)
     own = course().own
     assert list(own.problems) == [file]
     (words,) = own.problems.values()
@@ -126,7 +126,7 @@ def test_a_variant_adds_to_itself_alone_and_keeps_what_is_forbidden(class_folder
         "tiles = original.variant('tiles', '20_own')\n"
         "@tiles.check\ndef more(student, probe):\n    '''More.'''\n"
     )
-    use_class(class_folder)
+    set_class_in_use(class_folder)
     tiles = course().exercises["tiles"]
     assert (len(tiles.checks), len(patchify.checks)) == (known + 1, known)
     assert tiles.objects == ("patchify",)

@@ -131,7 +131,7 @@ def make_exercise_with_refusals() -> Exercise:
     @exercise.check(guard=True)
     def no_rows_are_refused(student: Student, probe: Probe) -> None:
         """A table without a row is refused."""
-        error = student.error_of(probe.normal(0, 3))
+        error = student.catch_error(probe.normal(0, 3))
         if error is None or not error.is_a("ValueError"):
             raise Failure("scale accepted no rows", reason=Reason.ACCEPTED)
 

@@ -99,7 +99,7 @@ def test_only_the_students_own_not_implemented_means_not_written() -> None:
     assert not isinstance(found, NotWritten)
     assert "NotImplementedError" in found.seen
     with pytest.raises(NotWritten):
-        make_student(unwritten).error_of(INPUT)
+        make_student(unwritten).catch_error(INPUT)
 
 
 def find_record(function: Callable[..., Any], inputs: tuple[object, ...] = (INPUT,)) -> list[object]:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.expect import make_describe
+from exercise_kit.engine.expect import make_wrong_part_describer
 from exercise_kit.engine.student import Student, StudentModule
 from exercise_kit.engine.verdict import Failure
 
@@ -86,7 +86,7 @@ def build_loaded_module(of: type[nn.Module]) -> StudentModule:
 def describe_difference(of: type[nn.Module]) -> str:
     module, right = build_loaded_module(of), build_loaded_module(Right)
     actual, expected = module(X), right(X).detach()
-    where = make_describe(module, right, NAMES, X, axes=("image", "token", "dimension"))
+    where = make_wrong_part_describer(module, right, NAMES, X, axes=("image", "token", "dimension"))
     with pytest.raises(Failure) as caught:
         expect_equal(actual, expected, "the output", describe=where)
     return caught.value.seen

@@ -55,20 +55,20 @@ def test_the_user_may_interrupt() -> None:
     with pytest.raises(KeyboardInterrupt):
         make_student(make_raising_patchify(KeyboardInterrupt))(INPUT)
     with pytest.raises(KeyboardInterrupt):
-        make_student(make_raising_patchify(KeyboardInterrupt)).error_of(INPUT)
+        make_student(make_raising_patchify(KeyboardInterrupt)).catch_error(INPUT)
 
 
 def test_the_error_of_a_call_can_be_requested() -> None:
     error = ValueError("height 3 is not divisible by 2")
-    raised = make_student(make_raising_patchify(error)).error_of(INPUT)
+    raised = make_student(make_raising_patchify(error)).catch_error(INPUT)
     assert raised is not None
     assert raised.is_a("ValueError")
     assert not raised.is_a("TypeError")
     assert raised.words == "height 3 is not divisible by 2"
     assert raised.line == "`raise error`"
     assert raised.functions[-1] == "patchify"
-    assert make_student(lambda x: x).error_of(INPUT) is None
-    ended = make_student(make_raising_patchify(SystemExit)).error_of(INPUT)
+    assert make_student(lambda x: x).catch_error(INPUT) is None
+    ended = make_student(make_raising_patchify(SystemExit)).catch_error(INPUT)
     assert ended is not None
     assert ended.is_a("SystemExit")
 

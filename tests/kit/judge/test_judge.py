@@ -349,7 +349,7 @@ def test_who_makes_the_grader_fail_has_no_score(grade, monkeypatch, checks):
 
 
 def test_a_grader_that_cannot_read_a_cell_gives_no_score(grade, monkeypatch):
-    monkeypatch.setattr(sandbox, "read_outputs", lambda *_: {}["a bug of ours"])
+    monkeypatch.setattr(sandbox, "validate_outputs", lambda *_: {}["a bug of ours"])
     result = grade(("patchify", 8.0, PATCHIFY))
     assert (result.status, result.flags) == ("error", ())
     assert "KeyError" in result.reason

@@ -10,7 +10,7 @@ from exercise_kit.engine.python_slips import parse_definitions
 from exercise_kit.engine.rendering import render_html
 from exercise_kit.engine.verdict import Cause, CheckResult, Failure, Verdict
 from exercise_kit.judge.graded_report import make_graded_report
-from exercise_kit.judge.scoring import compute_fraction, fail_checks, score_checks
+from exercise_kit.judge.scoring import compute_fraction, fail_all_checks, score_checks
 from exercise_kit.reasons import Reason
 from vit_course.exercises.catalog import EXERCISES
 
@@ -164,7 +164,7 @@ def test_nothing_was_there_to_be_evaluated():
     checks = [make_outcome("pass", points).check for points in (1, 3)]
     checks[1] = replace(checks[1], name="test_other")
     words = "the cell of patchify is empty", Reason.EMPTY_CELL, "its cell is empty"
-    result = fail_checks("patchify", None, checks, *words)
+    result = fail_all_checks("patchify", None, checks, *words)
     assert (result.score, result.max_score) == (0.0, 4.0)
     assert (result.reason, result.kind) == (Reason.EMPTY_CELL, "its cell is empty")
     assert result.problem == "the cell of patchify is empty"

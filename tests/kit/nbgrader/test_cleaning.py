@@ -215,7 +215,9 @@ def test_links_to_other_places_stay():
 
 def restore_cells(resources, *cells):
     # a logger of its own: an nbgrader application that another test starts keeps its own to itself
-    mended, _ = RestoreCells(log=logging.getLogger("cells")).preprocess(nbformat.v4.new_notebook(cells=[*cells]), resources)
+    mended, _ = RestoreCells(log=logging.getLogger("cells")).preprocess(
+        nbformat.v4.new_notebook(cells=[*cells]), resources
+    )
     return mended.cells
 
 

@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 
 from exercise_kit.__main__ import app
 from exercise_kit.nbgrader import gradebook
-from exercise_kit.nbgrader.fault_messages import install_faults
+from exercise_kit.nbgrader.fault_messages import install_fault_messages
 from exercise_kit.nbgrader.gradebook import (
     Fault,
     GradebookError,
@@ -212,9 +212,9 @@ def test_a_roster_makes_no_new_gradebook_where_one_was_lost(tmp_path: Path) -> N
 def test_nbgrader_names_a_missing_driver_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     for home, name in ((NbGrader, "start"), (BaseConverter, "convert_notebooks"), (NbGraderAPI, "gradebook")):
         monkeypatch.setattr(home, name, home.__dict__[name])
-    install_faults()
+    install_fault_messages()
     start = NbGrader.start
-    install_faults()
+    install_fault_messages()
     assert NbGrader.start is start, "a configuration is read twice"
     command = NbGrader(coursedir=CourseDirectory(db_url="postgresql+pg8000://teacher:secret@h/class"))
     said: list[str] = []

@@ -11,7 +11,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
-from exercise_kit.judge.result import ExerciseResult, Result, tell_what_waits
+from exercise_kit.judge.result import ExerciseResult, Result, add_wait_causes_to_reason
 from exercise_kit.nbgrader.export import GradesWithFlags
 from exercise_kit.nbgrader.feedback import install_feedback
 from exercise_kit.nbgrader.gradebook import GradebookError
@@ -113,7 +113,7 @@ def test_grades_csv_has_names_flags_and_reasons_and_no_formula(class_folder):
 
 def test_grades_csv_says_of_what_waits_that_its_sum_is_no_grade(class_folder):
     waiting = ExerciseResult("patchify", 0.0, 5.0, reason=Reason.OUR_ERROR, waits_for="hidden/test_patchify.py:7: no")
-    result = tell_what_waits(replace(RESULT, reason=None, notes=(), exercises=(waiting,)))
+    result = add_wait_causes_to_reason(replace(RESULT, reason=None, notes=(), exercises=(waiting,)))
     row = export_with_page(class_folder, result, {"ada": {}}, [("check-patchify", 5.0)])["ada"]
     assert row["remarks"].startswith("PARTLY GRADED: patchify is not graded yet")
     assert "hidden/test_patchify.py:7: no" in row["remarks"]

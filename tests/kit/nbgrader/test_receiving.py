@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from exercise_kit.nbgrader.fault_messages import LegibleLog
-from exercise_kit.nbgrader.submission_exporter import receive, remove_copies, set_secret_aside
+from exercise_kit.nbgrader.submission_exporter import receive, remove_copied_files, set_secret_aside
 from tests.kit.conftest import make_chain_of_folders
 
 LESSON = "01_double"
@@ -140,7 +140,7 @@ def test_of_copies_only_what_was_released_stays_and_the_time(tmp_path):
         for name in names:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(name)
-    remove_copies(copied, released)
+    remove_copied_files(copied, released)
     left = sorted(str(path.relative_to(copied)) for path in copied.rglob("*") if path.is_file())
     assert left == ["data/a.csv", "timestamp.txt"]
     assert not (copied / "p").exists()
@@ -151,7 +151,7 @@ def test_a_secret_of_nbgrader_s_stays_and_is_copied(tmp_path, secret):
     file = tmp_path / "submission_secret.txt"
     file.write_bytes(secret)
     set_secret_aside(file)
-    remove_copies(tmp_path, tmp_path / "released")
+    remove_copied_files(tmp_path, tmp_path / "released")
     assert file.read_bytes() == secret
 
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from exercise_kit.nbgrader.cleaning import MOST_PIXELS, clean_png, make_still_outputs
+from exercise_kit.nbgrader.cleaning import MOST_PIXELS, clean_png, make_picture_outputs
 
 WORDS = "<script>attack()</script>"
 
@@ -36,7 +36,7 @@ def test_the_pixels_of_a_png_stay_and_nothing_else_of_it(mode):
     assert WORDS.encode() in picture
     assert WORDS.encode() not in kept
     assert np.array_equal(Image.open(io.BytesIO(kept)), Image.open(io.BytesIO(picture)))
-    (output,) = make_still_outputs(base64.b64encode(picture).decode())
+    (output,) = make_picture_outputs(base64.b64encode(picture).decode())
     assert (output.output_type, list(output.data), output.metadata) == ("display_data", ["image/png"], {})
 
 
@@ -63,4 +63,4 @@ def test_what_is_no_picture_or_a_large_one_is_left_out(name):
 @pytest.mark.parametrize("text", [None, 7, ["iVBOR"], "", "iVBORw0KGgo", '"><script>', "ä"])
 def test_what_is_no_text_of_a_picture_is_left_out(text):
     assert clean_png(text) is None
-    assert make_still_outputs(text) == []
+    assert make_picture_outputs(text) == []

@@ -17,7 +17,7 @@ def kernel_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
     monkeypatch.setattr(log, "is_in_notebook_kernel", lambda: True)
-    monkeypatch.setattr(log, "_watch_cells", lambda: None)
+    monkeypatch.setattr(log, "_note_cell_runs", lambda: None)
     restart_kernel(monkeypatch, "first")
     return tmp_path
 

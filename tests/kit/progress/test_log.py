@@ -71,12 +71,12 @@ def test_nothing_is_written_where_nobody_learns(kernel_folder: Path, monkeypatch
     check("patchify", vit_course.patchify, points=8)
     log.note("guess", name="rows", guess=1)
     assert list(kernel_folder.iterdir()) == []
-    assert [each["kind"] for each in log.read_events_here().events] == ["guess"]
+    assert [each["kind"] for each in log.read_current_events().events] == ["guess"]
 
 
 def append_many_events(folder: str, number: int) -> None:
     for each in range(200):
-        log._append(Path(folder) / log.FILE, [{**json.loads(GOOD), "name": f"{number} {each} {'x' * 300}"}])
+        log._append_events(Path(folder) / log.FILE, [{**json.loads(GOOD), "name": f"{number} {each} {'x' * 300}"}])
 
 
 def test_kernels_at_the_same_time_lose_no_line(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_where_a_drive_is_mounted_it_goes_there(kernel_folder: Path, monkeypatch
     log.note("guess", name="rows", guess=1)
     assert [path.name for path in kernel_folder.iterdir()] == ["MyDrive"]
     assert [each["name"] for each in read_log(drive)] == ["rows"]
-    assert [each["name"] for each in log.read_events_here().events] == ["rows"]
+    assert [each["name"] for each in log.read_current_events().events] == ["rows"]
 
 
 def put_folder_in_place_of_log(folder: Path) -> Callable[[], object]:
@@ -174,7 +174,7 @@ def test_where_nothing_can_be_written_it_lasts_as_long_as_the_kernel(
     said = capsys.readouterr()
     assert said.out.count("cannot be kept") == 1
     assert not said.err
-    assert [each["name"] for each in log.read_events_here().events] == ["rows", "columns"]
+    assert [each["name"] for each in log.read_current_events().events] == ["rows", "columns"]
 
 
 def test_delete_takes_the_old_ones_too_and_nothing_else(kernel_folder: Path) -> None:

@@ -28,7 +28,7 @@ def read_output(capsys: Said) -> str:
 
 
 def list_right_predictions() -> tuple[bool | None, ...]:
-    return tuple(each.right for each in read_predictions(log.read_events_here().events).values())
+    return tuple(each.right for each in read_predictions(log.read_current_events().events).values())
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ class Class:
         result = Result(**{**vars(result), **more, "exercises": chosen})
         store = Store(place.results, place.secret)
         store.save(submission, make_exercise_keys(submission, place, sandboxed, Limits()), result)
-        return store._find_path(submission.content, submission.lesson)
+        return store._find_entry_path(submission.content, submission.lesson)
 
 
 @pytest.fixture

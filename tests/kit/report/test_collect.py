@@ -11,7 +11,7 @@ from exercise_kit.reasons import Reason
 from exercise_kit.report import collect
 from exercise_kit.report.collect import ReportError, State, collect_class_work
 from exercise_kit.report.page import render_lecture_page, render_private_page, summarize_class
-from exercise_kit.report.tally import count_class
+from exercise_kit.report.tally import tally_class
 from tests.kit.report.conftest import LESSON, Class, make_exercise_result, make_passed_check
 from tests.outline import POINTS
 
@@ -73,9 +73,9 @@ def test_a_result_that_was_edited_is_shown_to_nobody(class_folder):
 def test_content_is_what_the_grader_reads(tmp_path):
     class_folder = Class(tmp_path / "vision", "07_experiments")
     lesson, path = class_folder.lessons.get("07_experiments"), class_folder.hand_in("ann", "07_experiments")
-    assert collect._read_content(path, lesson) == class_folder.submission(path).content
+    assert collect._compute_content_digest(path, lesson) == class_folder.submission(path).content
     (path.parent / "vit_cifar.safetensors").write_bytes(b"weights")
-    assert collect._read_content(path, lesson) == class_folder.submission(path).content
+    assert collect._compute_content_digest(path, lesson) == class_folder.submission(path).content
 
 
 def test_one_file_of_two_students_is_flagged(tmp_path):
@@ -135,7 +135,7 @@ def test_what_waits_for_a_check_is_reported_and_counts_nowhere(class_folder, tmp
     file.write_text(json.dumps(make_grade_json([each.result for each in folder.handed_in])))
     for work, cause in ((folder, CAUSE), (collect_class_work(file), "the checks of patchify")):
         assert list_states(work) == {"ann": State.UNDECIDED}
-        found = count_class(work)
+        found = tally_class(work)
         assert found.shares() == [1.0]
         assert [each.name for each in found.exercises if each.answers] == ["unpatchify"]
         assert "0 are graded, 1 is waiting for a check to be mended." in summarize_class(found)[0]

@@ -12,7 +12,7 @@ from exercise_kit.report.collect import collect_class_work
 from exercise_kit.report.manual_grading import ManualGrading, Question
 from exercise_kit.report.page import render_lecture_page, render_private_page
 from exercise_kit.report.plots import count_tenths
-from exercise_kit.report.tally import count_class
+from exercise_kit.report.tally import tally_class
 from tests.html import Page
 from tests.kit.report.conftest import STRIPS, make_exercise_result, make_failed_check, make_passed_check
 
@@ -22,7 +22,7 @@ NAMES = ["Zoë Quist", "محمد علي", "张伟", "🦊fox", HOSTILE, "\u202ee
 
 
 def render_page(class_folder):
-    return render_lecture_page(count_class(collect_class_work(class_folder.folder)), "vision", TODAY)
+    return render_lecture_page(tally_class(collect_class_work(class_folder.folder)), "vision", TODAY)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_page_says_what_there_is(class_with_everything):
 
 
 def test_the_private_page_names_everybody(class_with_everything):
-    text = render_private_page(count_class(collect_class_work(class_with_everything.folder)), "vision", TODAY)
+    text = render_private_page(tally_class(collect_class_work(class_with_everything.folder)), "vision", TODAY)
     outline = Page(text)
     assert "script" not in outline.tags
     who, remarks, whom_to_talk_to = len(NAMES) + 2, len(NAMES) + 1, len(NAMES)
@@ -126,7 +126,7 @@ def test_an_empty_class_has_a_page_that_says_so(class_folder):
     assert "Nothing to report yet" in text
     assert "table" not in Page(text).tags
     assert "Nobody has handed in" in render_private_page(
-        count_class(collect_class_work(class_folder.folder)), "vision", TODAY
+        tally_class(collect_class_work(class_folder.folder)), "vision", TODAY
     )
 
 
@@ -160,7 +160,7 @@ def test_questions_to_be_graded_by_hand(class_folder):
     work = collect_class_work(class_folder.folder)
 
     def render_with(book):
-        return render_lecture_page(count_class(replace(work, manual_grading=book)), "vision", TODAY)
+        return render_lecture_page(tally_class(replace(work, manual_grading=book)), "vision", TODAY)
 
     shown = render_with(ManualGrading((Question("01_patchify", "why-<b>", 9, 4),)))
     assert "4 written answers wait" in shown

@@ -9,7 +9,14 @@ from typer.testing import CliRunner
 
 from exercise_kit import report
 from exercise_kit.__main__ import app
-from exercise_kit.report.similarity import SimilarityError, Text, export, find_similar_pairs, read_texts, write_page
+from exercise_kit.report.similarity import (
+    SimilarityError,
+    Text,
+    export,
+    find_similar_pairs,
+    read_answer_texts,
+    write_similarity_page,
+)
 from tests.e2e.browser import find_cut_on_phones, needs_chromium
 
 OWN = [
@@ -64,7 +71,7 @@ def copying_class(class_folder, lessons):
 
 def test_a_private_page_tells_of_it(copying_class, tmp_path):
     out = tmp_path / "similarity.html"
-    assert write_page(copying_class, out) == 1
+    assert write_similarity_page(copying_class, out) == 1
     page = out.read_text("utf-8")
     assert "A reason to ask, and no proof." in page
     assert "points" not in page.partition("</header>")[2]
@@ -72,7 +79,7 @@ def test_a_private_page_tells_of_it(copying_class, tmp_path):
 
 
 def test_other_engines_get_one_file_a_student_and_what_was_given(copying_class, tmp_path):
-    assert export(read_texts(copying_class, "01_patchify"), tmp_path / "out") == 2
+    assert export(read_answer_texts(copying_class, "01_patchify"), tmp_path / "out") == 2
     names = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.py")}
     home = "01_patchify"
     assert names == {
@@ -125,11 +132,11 @@ def test_nothing_of_the_page_is_cut_on_a_phone(copying_class):
         )
         path.write_text(path.read_text() + "\n\ndef patches_of(images):\n" + line + "    return images\n")
     page = copying_class / "similarity.html"
-    assert write_page(copying_class, page) == 1
+    assert write_similarity_page(copying_class, page) == 1
     assert find_cut_on_phones(page) == []
 
 
 @pytest.mark.parametrize(("lesson", "words"), [("99_none", "there is no lesson"), (None, "nobody has handed in")])
 def test_nothing_to_compare_gets_a_sentence(class_folder, lesson, words):
     with pytest.raises(SimilarityError, match=words):
-        read_texts(class_folder.folder, lesson)
+        read_answer_texts(class_folder.folder, lesson)

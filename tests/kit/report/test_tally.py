@@ -11,7 +11,7 @@ from exercise_kit.report.answers import Lost, split_lost_points
 from exercise_kit.report.collect import ClassWork, LessonPlan, State, SubmittedWork
 from exercise_kit.report.manual_grading import ManualGrading, Question
 from exercise_kit.report.page import format_count, format_percent, format_points, summarize_class
-from exercise_kit.report.tally import count_class, find_known_mistakes
+from exercise_kit.report.tally import find_known_mistakes, tally_class
 from tests.answers import find_known_mistake
 from tests.kit.report.conftest import (
     LESSON,
@@ -33,7 +33,7 @@ def make_class_work(*results, points=None):
 
 def count_answers(*results):
     """The tally of a class of students, each of whom has one result."""
-    return count_class(make_class_work(*((each,) for each in results)))
+    return tally_class(make_class_work(*((each,) for each in results)))
 
 
 def list_lost_points(result, **options):
@@ -90,7 +90,7 @@ def test_a_mistake_is_one_in_all_exercises_that_share_it():
     points = {"patchify": 8.0, "fix_patchify": 3.0}
     wrong = make_failed_check(misconception="column order")
     results = [make_exercise_result(name, wrong, max_score=worth) for name, worth in points.items()]
-    (mistake,) = count_class(make_class_work(results, points=points)).mistakes
+    (mistake,) = tally_class(make_class_work(results, points=points)).mistakes
     assert (mistake.students, mistake.lost, dict(mistake.exercises)) == (1, 11.0, {"patchify": 1, "fix_patchify": 1})
 
 
@@ -119,7 +119,7 @@ def test_what_follows_from_an_earlier_mistake_is_no_group_of_its_own(lessons):
     results = [
         make_exercise_result(name, make_failed_check(), max_score=points[name]) for name in ("Mlp", "EncoderBlock")
     ]
-    found = count_class(ClassWork("vision", (make_submitted_work("s", "04_block", *results),), (plan,)))
+    found = tally_class(ClassWork("vision", (make_submitted_work("s", "04_block", *results),), (plan,)))
     assert dict(found.following) == {"EncoderBlock": 1}
     assert [each.exercise for each in found.unexplained] == ["Mlp"]
 
@@ -153,7 +153,7 @@ def test_checks_bins_flags_and_times():
 
 def test_an_exercise_of_an_older_release_is_left_out():
     gone, kept = make_exercise_result("gone", make_failed_check()), make_exercise_result("patchify", score=8.0)
-    found = count_class(make_class_work([gone, kept]))
+    found = tally_class(make_class_work([gone, kept]))
     assert [each.name for each in found.exercises] == ["patchify"]
     assert not found.unexplained
 
@@ -172,7 +172,7 @@ def test_equals_are_equally_hard(shares, said):
         make_exercise_result(name, make_passed_check(), score=8.0 * each)
         for name, each in zip(points, shares, strict=True)
     )
-    (_, how_well, _) = summarize_class(count_class(make_class_work(results, points=points)))
+    (_, how_well, _) = summarize_class(tally_class(make_class_work(results, points=points)))
     assert said in how_well.replace("\u00a0", " ")
 
 
@@ -185,9 +185,9 @@ def test_three_sentences():
         "Of the mistakes that have a name, “column order” cost the class most: 1 student and 6 points; "
         "all answers are written.",
     ]
-    assert summarize_class(count_class(ClassWork("vision", (), ()))) == ["Nobody has handed in anything yet."]
+    assert summarize_class(tally_class(ClassWork("vision", (), ()))) == ["Nobody has handed in anything yet."]
     waiting = SubmittedWork(Path("p"), "s", LESSON, State.WAITING)
-    assert summarize_class(count_class(ClassWork("vision", (waiting,), ()))) == [
+    assert summarize_class(tally_class(ClassWork("vision", (waiting,), ()))) == [
         "1 student handed in 1 notebook: 0 are graded, 1 is not graded yet."
     ]
 
@@ -199,7 +199,7 @@ def test_the_first_sentence_says_what_waits_for_a_person():
 
     def write_first_sentence(found, waiting, again=0):
         book = ManualGrading((Question(LESSON, "question-1", 3, waiting, again),))
-        return summarize_class(count_class(replace(found, manual_grading=book)))[0]
+        return summarize_class(tally_class(replace(found, manual_grading=book)))[0]
 
     assert write_first_sentence(done, 0).endswith("; all are graded.")
     assert write_first_sentence(done, 1).endswith(

@@ -13,7 +13,7 @@ from exercise_kit.report.collect import ClassWork, LessonPlan
 from exercise_kit.report.manual_grading import ByHand, ManualGrading
 from exercise_kit.report.page import format_with_minus, render_lecture_page, render_private_page
 from exercise_kit.report.people import Why, find_students_of_concern
-from exercise_kit.report.tally import LEAST_STUDENTS, KnownMistake, count_class, rank_discriminations
+from exercise_kit.report.tally import LEAST_STUDENTS, KnownMistake, rank_discriminations, tally_class
 from exercise_kit.report.term import make_lesson_rows
 from tests.e2e.browser import CHROMIUM, find_cut_on_phones, needs_chromium
 from tests.html import Page
@@ -26,7 +26,7 @@ LESSONS = ("01_first", "02_second", "03_third", "04_fourth")
 
 def count_class_of(*works, lessons=LESSONS, points=None, **more):
     plans = tuple(LessonPlan(name, points or {f"{name}_a": 10.0, f"{name}_b": 10.0}) for name in lessons)
-    return count_class(ClassWork("vision", works, plans, **more))
+    return tally_class(ClassWork("vision", works, plans, **more))
 
 
 def make_work_of_two_exercises(who, lesson, first, second, **more):
@@ -238,7 +238,7 @@ def long_term(monkeypatch):
     question = "Which of the grid axes varies fastest in your reshape, and which in mine? " * 2
     names = [f"mistake {kind} of the long kind" for kind in range(5)]
     library = {name: KnownMistake(name, explanation, question, "05_vit, A section", "It trains.") for name in names}
-    monkeypatch.setattr(tallying, "_load_library", lambda exercise: library)
+    monkeypatch.setattr(tallying, "_map_names_to_mistakes", lambda exercise: library)
     lessons = tuple(f"{number:02}_a_lesson_with_a_long_name" for number in range(11))
     points = {lesson: {f"exercise_number_{each}_of_{lesson}": 10.0 for each in range(4)} for lesson in lessons}
     works = []
@@ -254,7 +254,7 @@ def long_term(monkeypatch):
             ]
             works.append(make_submitted_work(f"student{student}", lesson, *answers, flags=("reference-copied",)))
     plans = tuple(LessonPlan(lesson, points[lesson]) for lesson in lessons)
-    return count_class(ClassWork("vision", tuple(works), plans))
+    return tally_class(ClassWork("vision", tuple(works), plans))
 
 
 def test_the_page_of_a_term_is_whole_and_the_private_page_says_whom_to_talk_to(long_term):

@@ -14,7 +14,7 @@ import exercise_kit
 import vit_course
 from exercise_kit.engine.course import course
 from exercise_kit.sandbox import package_view
-from exercise_kit.sandbox.package_view import find_views_folder, provide_view
+from exercise_kit.sandbox.package_view import find_views_folder, get_or_build_view
 
 PACKAGE = Path(vit_course.__file__).parent
 SHARED, ANSWERS, TOOLS = course().modules.shared, course().modules.answers, course().modules.tools
@@ -62,14 +62,14 @@ def is_whole_in_view(name, lesson):
 def test_a_lesson_s_own_imports_work_in_its_view(lesson, views_folder):
     lines = "\n".join([*iterate_lesson_imports(lesson), "from vit_course import *"])
     where = run_python_with_view(
-        provide_view(lesson, views_folder), f"{lines}\nimport vit_course; print(vit_course.__file__)"
+        get_or_build_view(lesson, views_folder), f"{lines}\nimport vit_course; print(vit_course.__file__)"
     )
     assert Path(where).is_relative_to(views_folder)
 
 
 @pytest.mark.parametrize("lesson", [*LESSONS, "07_train"])
 def test_no_view_holds_answers_of_its_lesson_or_a_later_one(lesson, views_folder):
-    folder = provide_view(lesson, views_folder)
+    folder = get_or_build_view(lesson, views_folder)
     modules = read_view_modules(folder)
     data = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in (PACKAGE / "data").glob("*.py")}
     fixtures = {name for name, first in FIXTURES.items() if first <= int(lesson[:2])}
@@ -110,10 +110,10 @@ def test_fixtures_hold_no_answer():
 
 
 def test_every_module_of_the_package_that_a_view_has_can_be_imported(views_folder):
-    found = read_view_modules(provide_view("99_beyond", views_folder))
+    found = read_view_modules(get_or_build_view("99_beyond", views_folder))
     names = (name.replace("/", ".").removesuffix(".__init__") for name in found if name != "__init__")
     code = "".join(f"import vit_course.{name}\n" for name in names)
-    assert run_python_with_view(provide_view("99_beyond", views_folder), f"{code}print('all')") == "all"
+    assert run_python_with_view(get_or_build_view("99_beyond", views_folder), f"{code}print('all')") == "all"
 
 
 USES = """
@@ -144,7 +144,7 @@ print("there:", vit_course.patchify.__name__)
 
 
 def test_what_is_hidden_can_be_imported_and_says_why_when_it_is_used(views_folder):
-    *printed, last = run_python_with_view(provide_view("03_attention", views_folder), USES).splitlines()
+    *printed, last = run_python_with_view(get_or_build_view("03_attention", views_folder), USES).splitlines()
     names = (
         ["scaled_dot_product_attention"] + 5 * ["MultiHeadSelfAttention"] + 5 * ["VisionTransformer"] + ["initialise"]
     )
@@ -163,7 +163,7 @@ def test_guesses_and_progress_show_nothing_while_grading(views_folder):
     code = 'predict("a", 3); predict("b", ..., choices=("x", "y")); reveal("a", 3, within=1); print(progress())'
     assert (
         run_python_with_view(
-            provide_view("01_patchify", views_folder), f"from vit_course import predict, progress, reveal; {code}"
+            get_or_build_view("01_patchify", views_folder), f"from vit_course import predict, progress, reveal; {code}"
         )
         == "None"
     )
@@ -181,7 +181,7 @@ for program in (suspect, suspect.program):
     except RuntimeError as error:
         print(error)
 """
-    folder = provide_view(lesson, views_folder)
+    folder = get_or_build_view(lesson, views_folder)
     shown, *printed = run_python_with_view(folder, code).splitlines()
     assert shown == "|".join(["a bug hunt is not shown while grading; no point depends on it"] * 2 + ["''"])
     assert printed == ["bug hunts are not there while grading; no point depends on them"] * 2
@@ -194,20 +194,20 @@ for program in (suspect, suspect.program):
 
 
 def test_a_view_is_made_once_and_nobody_writes_into_it(views_folder):
-    folder = provide_view("02_positions", views_folder)
+    folder = get_or_build_view("02_positions", views_folder)
     before = folder.stat().st_ino
-    assert provide_view("02_positions", views_folder) == folder
+    assert get_or_build_view("02_positions", views_folder) == folder
     assert folder.stat().st_ino == before
-    assert provide_view("03_attention", views_folder) != folder
+    assert get_or_build_view("03_attention", views_folder) != folder
     assert all(not each.stat().st_mode & 0o222 for each in (folder, *folder.rglob("*")))
     assert len(list(folder.rglob("*.pyc"))) == len(list(folder.rglob("*.py")))
     assert sorted(each.name for each in views_folder.iterdir()) == sorted(
-        {folder.name, provide_view("03_attention", views_folder).name}
+        {folder.name, get_or_build_view("03_attention", views_folder).name}
     )
 
 
 def test_a_changed_package_gets_another_view(views_folder, tmp_path, monkeypatch):
-    old = provide_view("01_patchify", views_folder)
+    old = get_or_build_view("01_patchify", views_folder)
     package = tmp_path / "vit_course"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "authoring"))
     (package / "config.py").write_text((package / "config.py").read_text() + "\nNEW = 3\n")
@@ -215,23 +215,23 @@ def test_a_changed_package_gets_another_view(views_folder, tmp_path, monkeypatch
     monkeypatch.setattr(
         package_view, "_find_package_folder", lambda name: package if name == "vit_course" else folder_of(name)
     )
-    new = provide_view("01_patchify", views_folder)
+    new = get_or_build_view("01_patchify", views_folder)
     assert new != old
     assert run_python_with_view(new, "from vit_course.config import NEW; print(NEW)") == "3"
 
 
 def test_a_damaged_view_is_made_again(views_folder):
-    folder = provide_view("01_patchify", views_folder)
+    folder = get_or_build_view("01_patchify", views_folder)
     (folder / "vit_course").chmod(0o755)
     (folder / "vit_course" / "config.py").unlink()
-    assert provide_view("01_patchify", views_folder) == folder
+    assert get_or_build_view("01_patchify", views_folder) == folder
     assert run_python_with_view(folder, "from vit_course.config import ViTConfig; print(ViTConfig().depth)").isdigit()
     assert [each.name for each in views_folder.iterdir()] == [folder.name]
 
 
 def test_processes_do_not_get_in_each_other_s_way(views_folder):
     with ProcessPoolExecutor(2) as pool:
-        made = list(pool.map(provide_view, ["04_block", "05_vit"] * 6, [views_folder] * 12))
+        made = list(pool.map(get_or_build_view, ["04_block", "05_vit"] * 6, [views_folder] * 12))
     assert len(set(made)) == 2
     assert sorted(views_folder.iterdir()) == sorted(set(made))
 
@@ -252,7 +252,7 @@ def test_views_are_kept_where_the_user_keeps_such_things(tmp_path, monkeypatch):
 
 def test_a_lesson_has_a_number(views_folder):
     with pytest.raises(ValueError, match="begins with two digits"):
-        provide_view("patchify", views_folder)
+        get_or_build_view("patchify", views_folder)
 
 
 @pytest.mark.parametrize("lesson", LESSONS)

@@ -8,7 +8,7 @@ from torch import nn
 
 from exercise_kit.engine.records import is_same_record
 from exercise_kit.engine.student import Student
-from exercise_kit.sandbox.package_view import provide_view
+from exercise_kit.sandbox.package_view import get_or_build_view
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.submission.submission import CellSource
 from tests.answers import write_answer_cell
@@ -113,7 +113,7 @@ SOURCES = {
 @pytest.fixture
 def worker(warm_sandbox, request):
     """A worker that has run the source that the test is given."""
-    with warm_sandbox.worker(provide_view("05_vit")) as worker:
+    with warm_sandbox.worker(get_or_build_view("05_vit")) as worker:
         assert all(not run.error for run in worker.run([CellSource(0, request.param)]))
         yield worker
 

@@ -134,7 +134,7 @@ def test_a_lost_worker_is_reported_with_its_kind():
     assert caught.value.seen == "patchify did not answer within 10 seconds"
     assert "never ends" in caught.value.look
     with pytest.raises(WorkerStopped):
-        make_student(lost).error_of(INPUT, 2)
+        make_student(lost).catch_error(INPUT, 2)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_an_exception_is_read():
         "line": "  raise Odd",
         "functions": ["f"],
     }
-    error = make_student({"raised": raised}).error_of(INPUT, 2)
+    error = make_student({"raised": raised}).catch_error(INPUT, 2)
     assert error is not None
     assert error.is_a("ValueError")
     assert (error.kind, error.words, error.line, error.functions) == ("Odd", "7 and 3", "`raise Odd`", ("f",))

@@ -55,7 +55,7 @@ def test_the_judge_s_own_work_does_not_count(monkeypatch):
     monkeypatch.setattr(request_clock.time, "monotonic", machine.monotonic)
     limit = RequestClock(10.0, lambda: machine.waited)
     machine.now += 30.0
-    limit.leave_out(30.0)
+    limit.exclude_seconds(30.0)
     assert machine.until_late(limit) == pytest.approx(10.0, abs=0.1)
 
 

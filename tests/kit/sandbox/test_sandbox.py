@@ -16,7 +16,7 @@ import torch
 from exercise_kit.sandbox import warm_process
 from exercise_kit.sandbox.limits import Limits, WorkerLost
 from exercise_kit.sandbox.sandbox import Sandbox
-from exercise_kit.sandbox.warm_process import _HOME, WarmProcessLost, _lock_folder, remove_abandoned_homes
+from exercise_kit.sandbox.warm_process import _HOME, WarmProcessLost, _try_to_lock_folder, remove_abandoned_homes
 from exercise_kit.submission.submission import CellSource
 from tests.kit.conftest import limit_sandbox
 from tests.machine import CAPABILITIES
@@ -368,7 +368,7 @@ def test_the_folders_of_judges_that_were_killed_are_removed(tmp_path, monkeypatc
         (folder / "scratch" / "deep").mkdir(parents=True)
     (abandoned / "scratch" / "deep").chmod(0)
     other.symlink_to(young)
-    lock = _lock_folder(alive)
+    lock = _try_to_lock_folder(alive)
     for folder in (abandoned, alive):
         os.utime(folder, (0, 0))
     remove_abandoned_homes()

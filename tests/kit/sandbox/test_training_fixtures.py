@@ -6,7 +6,7 @@ import pytest
 
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
-from exercise_kit.sandbox.package_view import provide_view
+from exercise_kit.sandbox.package_view import get_or_build_view
 from exercise_kit.sandbox.remote_backend import RemoteStudent
 from exercise_kit.sandbox.reply import WorkerStopped
 from exercise_kit.submission.submission import CellSource
@@ -35,7 +35,7 @@ def make_worker(warm_sandbox):
     with contextlib.ExitStack() as stack:
 
         def start_worker(source, lesson="06_training"):
-            worker = stack.enter_context(warm_sandbox.worker(provide_view(lesson)))
+            worker = stack.enter_context(warm_sandbox.worker(get_or_build_view(lesson)))
             assert all(not run.error for run in worker.run([CellSource(0, source)]))
             return worker
 

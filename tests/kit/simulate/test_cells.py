@@ -7,7 +7,7 @@ import torch
 
 from exercise_kit.simulate.cells import write_cell
 from exercise_kit.simulate.modules import NoSource
-from exercise_kit.simulate.scopes import inline_required_cells, restyle
+from exercise_kit.simulate.scopes import inline_required_cells, rewrite_in_other_style
 from vit_course.config import ViTConfig
 from vit_course.exercises.catalog import EXERCISES
 from vit_course.exercises.l01_patchify.patchify.claims import patches_of
@@ -85,7 +85,7 @@ def test_what_cannot_be_written_down_is_reported(value):
 
 def test_an_answer_in_other_words_does_the_same():
     source = "def f(result):\n    '''Doubles.'''\n    return 2 * result\n\ndef g(x):\n    return x"
-    changed = restyle(source)
+    changed = rewrite_in_other_style(source)
     assert changed.count("answer") == 2
     assert "return x" in changed
     assert run_source(changed)["f"](4) == run_source(source)["f"](4) == 8

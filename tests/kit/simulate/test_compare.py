@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from exercise_kit.simulate.simulate import compare_with_truth, count_named_mistakes
+from exercise_kit.simulate.simulate import compare_grades_with_truth, count_named_mistakes
 
 EXERCISE = {
     "name": "patchify", "kind": "misconception", "answer": "column order", "misconception": "column order",
@@ -31,9 +31,9 @@ def graded_results():
 
 
 def test_equal_grades_have_no_difference(graded_results):
-    assert compare_with_truth(TRUTH, graded_results) == []
+    assert compare_grades_with_truth(TRUTH, graded_results) == []
     graded_results["submissions"][0]["flags"].append("not-sandboxed")
-    assert compare_with_truth(TRUTH, graded_results) == []
+    assert compare_grades_with_truth(TRUTH, graded_results) == []
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_equal_grades_have_no_difference(graded_results):
 )  # fmt: skip
 def test_every_difference_is_reported(graded_results, change, expected):
     change(graded_results["submissions"][0])
-    differences = compare_with_truth(TRUTH, graded_results)
+    differences = compare_grades_with_truth(TRUTH, graded_results)
     assert len(differences) == len(expected)
     for text, words in zip(sorted(differences), sorted(expected), strict=True):
         assert any(each in text for each in expected), text

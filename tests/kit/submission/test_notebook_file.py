@@ -12,8 +12,8 @@ from exercise_kit.submission.notebook_file import (
     FILE_BYTES,
     Unreachable,
     Unreadable,
-    open_notebook,
-    open_script,
+    parse_notebook_cells,
+    parse_script_cells,
     read_bytes,
 )
 
@@ -52,7 +52,7 @@ def make_code_cell(source, **more):
 )
 def test_what_is_no_notebook_is_reported_in_words(content, words):
     with pytest.raises(Unreadable, match=words):
-        open_notebook(content)
+        parse_notebook_cells(content)
 
 
 def make_still_output(picture, mark="0" * 32, src="data:image/png;base64,"):
@@ -61,7 +61,7 @@ def make_still_output(picture, mark="0" * 32, src="data:image/png;base64,"):
 
 
 def read_stills(*cells, **more):
-    return [cell.still for cell in open_notebook(write_notebook(*cells, **more)).cells]
+    return [cell.still for cell in parse_notebook_cells(write_notebook(*cells, **more)).cells]
 
 
 def test_of_the_outputs_a_still_picture_stays_and_the_others_go():
@@ -96,7 +96,7 @@ def test_still_pictures_are_few_and_small(monkeypatch):
 def test_no_field_is_believed_to_have_its_type():
     marked = make_code_cell("y = 2", id=7, metadata={"nbgrader": {"grade_id": ["a"], "checksum": {}}})
     wrong = [5, None, "x", {"cell_type": "code"}, make_code_cell(7), make_code_cell([1, 2]), make_code_cell({"a": 1})]
-    file = open_notebook(
+    file = parse_notebook_cells(
         write_notebook(
             *wrong,
             make_code_cell("x = 1", metadata=None),
@@ -115,7 +115,7 @@ def test_an_old_format_is_converted_without_its_still_pictures_and_reported():
     cell = {"cell_type": "code", "input": "x = 1", "language": "python", "metadata": {}}
     cell["outputs"] = [make_still_output("AB")]
     old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": "n"}, "worksheets": [{"cells": [cell]}]}
-    file = open_notebook(json.dumps(old).encode())
+    file = parse_notebook_cells(json.dumps(old).encode())
     assert [(cell.source, cell.still) for cell in file.cells] == [("x = 1", None)]
     assert "old notebook format" in file.oddities[0]
 
@@ -123,7 +123,7 @@ def test_an_old_format_is_converted_without_its_still_pictures_and_reported():
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_every_encoding_of_json_is_read(encoding):
     text = json.dumps({"cells": [make_code_cell("x = 'é𝛼'")]}, ensure_ascii=False)
-    file = open_notebook(text.encode(encoding))
+    file = parse_notebook_cells(text.encode(encoding))
     assert file.cells[0].source == "x = 'é𝛼'"
     assert [oddity[:22] for oddity in file.oddities] == (
         [] if "8" in encoding else [f"it was saved as {encoding[:6].upper()}"]
@@ -142,7 +142,7 @@ def test_outputs_of_any_size_are_read_over():
         make_code_cell("y = 1"),
         metadata={"widgets": {"state": [[]] * 400_000}},
     )
-    file = open_notebook(content)
+    file = parse_notebook_cells(content)
     assert [cell.source for cell in file.cells] == [source, "y = 1"]
     assert file.oddities == ()
 
@@ -150,7 +150,7 @@ def test_outputs_of_any_size_are_read_over():
 def test_outputs_of_endless_pieces_are_not_read_to_their_end(monkeypatch):
     monkeypatch.setattr(notebook_file, "MAX_PIECES", 1000)
     with pytest.raises(Unreadable, match="more pieces"):
-        open_notebook(write_notebook(make_code_cell("", outputs=[{}] * 501)))
+        parse_notebook_cells(write_notebook(make_code_cell("", outputs=[{}] * 501)))
 
 
 def test_pictures_that_were_pasted_in_are_kept_up_to_a_limit(monkeypatch):
@@ -168,7 +168,7 @@ def test_a_file_that_swells_as_objects_is_refused_before_it_does(monkeypatch):
     content = write_notebook(metadata={"x": []}).replace(b'"x": []', b'"x": [{}' + b",{}" * 1_000_000 + b"]")
     tracemalloc.start()
     with pytest.raises(Unreadable, match="more pieces"):
-        open_notebook(content)
+        parse_notebook_cells(content)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4 << 20
@@ -176,13 +176,13 @@ def test_a_file_that_swells_as_objects_is_refused_before_it_does(monkeypatch):
 
 def test_a_script_is_divided_where_its_cells_begin():
     script = b"import torch\n# %% exercise\ndef f():\n    return 1\n# In[3]:\ng = 2\n"
-    assert [cell.source for cell in open_script(script).cells] == [
+    assert [cell.source for cell in parse_script_cells(script).cells] == [
         "import torch\n",
         "def f():\n    return 1\n",
         "g = 2\n",
     ]
     with pytest.raises(Unreadable, match="no text"):
-        open_script(b"a\0b")
+        parse_script_cells(b"a\0b")
 
 
 def test_only_ordinary_files_of_some_size_are_opened(tmp_path):

@@ -212,7 +212,7 @@ def test_whatever_reading_trips_over_costs_this_submission_alone(work, monkeypat
     def raise_recursion_error(*_):
         raise RecursionError
 
-    monkeypatch.setattr("exercise_kit.submission.parse.choose_required_cells", raise_recursion_error)
+    monkeypatch.setattr("exercise_kit.submission.parse.select_required_cells", raise_recursion_error)
     submission = work().read()
     assert submission.rejected
     assert submission.reason == "its code cannot be read (RecursionError)"

@@ -2,14 +2,14 @@
 
 import pytest
 
-from exercise_kit.submission.slice import Runnable, choose_required_cells, is_empty, list_definitions, parse
+from exercise_kit.submission.slice import Runnable, is_empty, list_definitions, parse, select_required_cells
 
 
 def slice_cells(*sources, students=(-1,)):
     cells = [Runnable(index, source, students=False) for index, source in enumerate(sources)]
     for place in students:
         cells[place] = Runnable(cells[place].index, cells[place].source, students=True)
-    return [cell.index for cell in choose_required_cells(cells)]
+    return [cell.index for cell in select_required_cells(cells)]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from exercise_kit.sandbox.package_view import provide_view
+from exercise_kit.sandbox.package_view import get_or_build_view
 from exercise_kit.sandbox.sandbox import Sandbox
 from exercise_kit.submission.submission import CellSource
 from tests.machine import CAPABILITIES
@@ -40,13 +40,13 @@ def _read_text(output):
 
 @pytest.fixture(scope="package")
 def sandbox():
-    with Sandbox(sandboxed=CAPABILITIES.is_sufficient, views=[provide_view("03_attention")]) as opened:
+    with Sandbox(sandboxed=CAPABILITIES.is_sufficient, views=[get_or_build_view("03_attention")]) as opened:
         yield opened
 
 
 @pytest.fixture
 def harness(sandbox):
-    made = WorkerHarness(sandbox, provide_view("03_attention"))
+    made = WorkerHarness(sandbox, get_or_build_view("03_attention"))
     made.worker = sandbox.worker(made.view)
     yield made
     made.worker.close()

@@ -19,12 +19,12 @@ from exercise_kit.worker.attempts import Attempts
 def test_what_an_audit_event_tells(event, arguments, attempts_seen):
     attempts = Attempts(["/scratch"])
     attempts.record(event, arguments)
-    assert attempts.take_new_attempts() == attempts_seen
+    assert attempts.pop_new_attempts() == attempts_seen
 
 
 def test_each_attempt_is_reported_once():
     attempts = Attempts([])
     for _ in range(2):
         attempts.record("os.fork", ())
-    assert attempts.take_new_attempts() == ["fork"]
-    assert attempts.take_new_attempts() == []
+    assert attempts.pop_new_attempts() == ["fork"]
+    assert attempts.pop_new_attempts() == []

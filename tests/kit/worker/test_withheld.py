@@ -194,7 +194,7 @@ def look():
 
 def test_what_the_judge_lends_has_no_text(harness):
     worker = harness.with_cell(LOOK)
-    worker.lend("def lent(x):\n    # 1729\n    return x + 1728")
+    worker.define_without_source("def lent(x):\n    # 1729\n    return x + 1728")
     result, has_text, has_source, file = worker.request("call", name="look", inputs=())["result"]
     assert (result, has_text, has_source) == (1729, False, False)
     assert not file.endswith(".py")

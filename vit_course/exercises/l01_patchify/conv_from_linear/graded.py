@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit.engine.compare import expect_equal
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.examples import expect_docstring_example
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure
@@ -55,4 +55,4 @@ def the_linear_is_left_alone(student: Student, probe: Probe) -> None:
 def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     claims.expect_same_tokens(student, *_draw_linear_and_images(probe))
-    expect_example(student)
+    expect_docstring_example(student)

@@ -40,7 +40,7 @@ def two_sides_that_do_not_fit_are_refused(student: Student, probe: Probe) -> Non
     patch_size = probe.choice((6, 8))
     height, width = rows * patch_size + 2, (columns + 1) * patch_size - 2  # in sum they fit
     inputs = probe.images(batch, channels, height, width), patch_size
-    error = student.error_of(*inputs)
+    error = student.catch_error(*inputs)
     named = re.findall(r"\d+", error.words) if error else []
     side, number = ("width", width) if str(width) in named else ("height", height)
     described = f"{height} x {width} images with patch_size {patch_size}"

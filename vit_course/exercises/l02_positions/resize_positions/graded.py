@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.examples import expect_docstring_example
 from exercise_kit.engine.expect import expect_independent_results, expect_inputs_unchanged
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
@@ -31,4 +31,4 @@ def every_call_stands_alone(student: Student, probe: Probe, device: torch.device
 def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     claims.expect_right_positions(student, *claims.draw_positions_and_two_grids(probe))
-    expect_example(student)
+    expect_docstring_example(student)

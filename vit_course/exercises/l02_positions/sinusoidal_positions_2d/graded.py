@@ -6,7 +6,7 @@ to 1e-6.
 
 from __future__ import annotations
 
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.examples import expect_docstring_example
 from exercise_kit.engine.expect import expect_independent_results
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
@@ -41,4 +41,4 @@ def every_call_stands_alone(student: Student, probe: Probe) -> None:
 def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     claims.expect_drawn_table_is_right(student, probe)
-    expect_example(student)
+    expect_docstring_example(student)

@@ -19,7 +19,7 @@ from exercise_kit.engine.expect import (
     expect_inputs_unchanged,
     expect_modes_kept,
     expect_value_error,
-    make_describe,
+    make_wrong_part_describer,
 )
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
@@ -93,7 +93,7 @@ def expect_right_output(
     look: str = AFTER_THE_WEIGHTS,
 ) -> None:
     """Fail unless forward gives what torch's module gives."""
-    where = make_describe(
+    where = make_wrong_part_describer(
         module, _compute_inputs_and_outputs_of_linears(oracle, x), ("qkv", "projection"), x, axes=TOKEN_AXES
     )
     expect_equal(module(x), _call_oracle(oracle, x)[0], name, TOKEN_AXES, where, look)

@@ -20,7 +20,7 @@ from exercise_kit.engine.expect import (
     expect_gradients_of_inputs,
     expect_inputs_unchanged,
     expect_same_twice,
-    has_other_numbers,
+    has_changed_numbers,
 )
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
@@ -111,7 +111,7 @@ def _expect_right_weights(student: Student, inputs: Triple, name: str, look: str
     def describe_random_or_badly_scaled(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
         return (
             RANDOM
-            if has_other_numbers(call_and_expect_pair(student, *inputs)[1], actual)
+            if has_changed_numbers(call_and_expect_pair(student, *inputs)[1], actual)
             else describe_too_sharp_or_flat(actual, expected)
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.examples import expect_docstring_example
 from exercise_kit.engine.expect import expect_independent_results, expect_inputs_unchanged
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
@@ -17,7 +17,7 @@ def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     x, num_heads = claims.draw_tokens_and_num_heads(probe)
     claims.expect_right_split(student, x, num_heads)
     claims.expect_right_merge(student, claims.heads_of(x, num_heads))
-    expect_example(student)
+    expect_docstring_example(student)
 
 
 @claims.split_heads.check(graded_only=True, points=0.25)

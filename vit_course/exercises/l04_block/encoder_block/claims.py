@@ -22,7 +22,7 @@ from exercise_kit.engine.expect import (
     expect_gradients_of_inputs,
     expect_inputs_unchanged,
     expect_modes_kept,
-    make_describe,
+    make_wrong_part_describer,
 )
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
@@ -113,7 +113,9 @@ class _Block:
         if not expect_tensor(actual, expected.shape, "the block's output").any():
             zero = "What becomes of the stream in your forward when a branch gives zero?"
             raise Failure("the block's output is 0 everywhere: nothing is left of the tokens", "the tokens in it", zero)
-        where = make_describe(self.module, self.compute_inputs_and_outputs_of_parts(x), PARTS, x, axes=TOKEN_AXES)
+        where = make_wrong_part_describer(
+            self.module, self.compute_inputs_and_outputs_of_parts(x), PARTS, x, axes=TOKEN_AXES
+        )
         expect_equal(actual, expected, "the block's output", TOKEN_AXES, where, look)
 
 

@@ -138,7 +138,7 @@ def _expect_error_naming(
     student: Student, probe: Probe, config: ViTConfig, state: StateDict, names: tuple[str, ...], described: str
 ) -> None:
     """Fail unless loading ``state`` raises a ValueError that holds one of ``names``."""
-    error = student.error_of(make_stand_in_model(probe, config), state)
+    error = student.catch_error(make_stand_in_model(probe, config), state)
     wanted = f"a ValueError that names `{names[0]}`"
     look = "Compare the names and shapes of both sides before you copy, or catch torch's error and say it as yours."
     if error is None:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from exercise_kit.engine.compare import are_close, expect_equal, expect_tensor, format_dtype
 from exercise_kit.engine.exercise import Exercise
-from exercise_kit.engine.expect import expect_device_of_input, expect_gradients_of_inputs, make_describe
+from exercise_kit.engine.expect import expect_device_of_input, expect_gradients_of_inputs, make_wrong_part_describer
 from exercise_kit.engine.mistakes import read_mistakes
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student, StudentModule
@@ -159,7 +159,7 @@ def expect_right_logits(
     images = draw_images_for(probe, probe.choice((2, 3, 4), shown=3), config)
     stages = _compute_inputs_and_outputs_of_parts(weights, images, config)
     parts = list(dict.fromkeys(key.rpartition(":")[0] for key in stages))
-    where = make_describe(module, stages, parts, images, axes=("image", "token", "dimension"))
+    where = make_wrong_part_describer(module, stages, parts, images, axes=("image", "token", "dimension"))
 
     def describe_probabilities_or_wrong_part(actual: Tensor, expected: Tensor) -> tuple[str, str] | None:
         if actual.min() >= 0 and are_close(actual.sum(dim=-1), torch.ones_like(actual[:, 0])):

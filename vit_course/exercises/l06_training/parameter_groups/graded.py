@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.examples import expect_docstring_example
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l06_training.parameter_groups import claims
@@ -21,4 +21,4 @@ def a_model_of_one_kind(student: Student, probe: Probe) -> None:
 def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     claims.expect_right_groups(student, {"layer": ("Linear", probe.sizes(2))}, claims.draw_weight_decay(probe))
-    expect_example(student)
+    expect_docstring_example(student)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exercise_kit.engine.examples import expect_example
+from exercise_kit.engine.examples import expect_docstring_example
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l06_training.warmup_cosine import claims
@@ -12,4 +12,4 @@ from vit_course.exercises.l06_training.warmup_cosine import claims
 def its_own_example_comes_out(student: Student, probe: Probe) -> None:
     """The docstring's example gives the result that it shows, and other numbers give the right results too."""
     claims.expect_rise_and_descent(student, probe)
-    expect_example(student)
+    expect_docstring_example(student)

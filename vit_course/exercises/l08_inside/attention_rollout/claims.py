@@ -187,7 +187,7 @@ def one_image_is_a_batch_too(student: Student, probe: Probe) -> None:
 )
 def no_layer_at_all_is_refused(student: Student, probe: Probe) -> None:
     """An empty list of layers raises ValueError."""
-    error = student.error_of([])
+    error = student.catch_error([])
     if error is None or not error.is_a("ValueError"):
         did = "accepted" if error is None else f"raised {error} on"
         look = "The exercise's text says which error to raise; test for it before you compute."

@@ -18,7 +18,7 @@ from exercise_kit.engine.expect import (
     expect_gradients_of_inputs,
     expect_inputs_unchanged,
     expect_value_error,
-    make_describe,
+    make_wrong_part_describer,
 )
 from exercise_kit.engine.in_training import InTraining
 from exercise_kit.engine.mistakes import read_mistakes
@@ -121,7 +121,7 @@ def the_output_is_right(student: Student, probe: Probe) -> None:
     for shown in ((2, 3, 5), (2, 2, 6), (3, 5, 2)):
         module, weights, x, num_heads = build_module_and_draw_tokens(student, probe, shown)
         right = compute_inputs_and_outputs_of_parts(weights, x, num_heads)
-        where = make_describe(module, right, PARTS, x, axes=TOKEN_AXES)
+        where = make_wrong_part_describer(module, right, PARTS, x, axes=TOKEN_AXES)
         look = "Which of query, key and value go through a norm, and which shape have they when they do?"
         expect_equal(module(x), right["projection:out"], f"the output with {num_heads} heads", TOKEN_AXES, where, look)
         turned = right["projection:out"].flip(1)
