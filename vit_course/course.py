@@ -97,7 +97,6 @@ _MODULES = Modules(
         "recipes/__init__.py": "",
     },
 )
-_FIXTURES = ("training", "experiment", "inside", "transfer", "modern")
 _REFERENCE_MODULES = {
     "patchify": "vit_course.patches",
     "sinusoidal_positions": "vit_course.positions",
@@ -203,7 +202,7 @@ COURSE = Course(
     results=Results(_make_class_measure, _read_images_fingerprint, _make_measured_results, _ON_RESULTS),
     records={"ViTConfig": "vit_course.config"},
     examples={"VisionTransformer": "vit_course.vit", "torchvision": "", "numpy": ""},
-    training_fixtures=tuple(f"vit_course.exercises.{each}_fixtures" for each in _FIXTURES),
+    training_fixtures=tuple(f"vit_course.{each.replace('/', '.')}" for each in _MODULES.fixtures),
     fixture_inputs=_load_fixture_inputs,
     copied_from=(
         *("patches", "positions", "attention", "encoder", "initialisation", "vit", "pretrained", "interpret"),

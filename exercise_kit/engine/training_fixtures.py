@@ -1,7 +1,7 @@
 """Training fixtures: each tries out a student's function in surroundings of its own, and notes what it does.
 
 They run beside the student's code, in the kernel or in a worker. So they hold no answer, judge nothing and import
-nothing else of the package, and the judge can copy their file into the sandbox as it is. There are four kinds: what
+of the package nothing but `dispatch_mode`, and the judge can copy both files into the sandbox as they are. There are four kinds: what
 calls leave behind (in earlier results, in torch's settings, in modules' modes), another device, a docstring's example,
 and those that a course adds.
 
