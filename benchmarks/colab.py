@@ -42,7 +42,7 @@ from exercise_kit.authoring.release import ReleaseError, build_wheel
 from exercise_kit.conventions import EXPERIMENT_TAG, SETUP_GRADE_ID
 from exercise_kit.engine.rendering import REPORT_MIME
 from exercise_kit.engine.verdict import Part
-from exercise_kit.submission.released import read_checked_file
+from exercise_kit.submission.released import parse_exercise_and_file_name
 from vit_course.interactive import WIDGET_VIEW
 
 ROOT = Path(__file__).parents[1]
@@ -249,7 +249,7 @@ def _check_reports(cell: nbformat.NotebookNode, outcome: Outcome) -> list[str]:
             problems.append("a report without HTML")
     if cell.source.split("\n")[-1].startswith("check(") and not reports:
         problems.append("a check without a report")
-    if cell.metadata.get("nbgrader", {}).get("grade") and not read_checked_file(cell.source):
+    if cell.metadata.get("nbgrader", {}).get("grade") and not parse_exercise_and_file_name(cell.source):
         worth = float(cell.metadata.nbgrader.points)
         if [float(data["text/plain"]) for data in reports] != [worth]:
             problems.append(f"earns {[data['text/plain'] for data in reports]} of {worth:g} points")

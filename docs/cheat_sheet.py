@@ -81,7 +81,7 @@ code, pre { font: 7.6pt/1.3 ui-monospace, monospace } pre { margin: 0; white-spa
 """
 
 
-def write_sheet() -> str:
+def make_sheet_html() -> str:
     """The page."""
     parts = [
         "<h1>The Vision Transformer, by hand: on two pages</h1>",
@@ -155,4 +155,4 @@ def _format_code(text: str) -> str:
 
 
 if __name__ == "__main__":
-    write(SHEET, write_sheet().encode())
+    write(SHEET, make_sheet_html().encode())

@@ -12,7 +12,7 @@ from exercise_kit.authoring.lesson import NAMED_ROLES, Cell, Lesson, Problem, Ro
 from exercise_kit.authoring.notebook import FigureError, LineError, find_figures, refuse_unreachable_links
 from exercise_kit.authoring.predictions import find_prediction_problems
 from exercise_kit.conventions import BEGIN_SOLUTION, END_SOLUTION, EXPERIMENT_TAG, RUBRIC, SETUP_GRADE_ID
-from exercise_kit.submission.released import read_checked_file
+from exercise_kit.submission.released import parse_exercise_and_file_name
 
 
 class RegionError(LineError):
@@ -189,7 +189,7 @@ def _find_pairing_problems(lesson: Lesson) -> Iterator[Problem]:
     ids = {SETUP_GRADE_ID: None}
     for cell in lesson.cells:
         if cell.role is Role.CHECK:
-            if cell.name not in exercises and not read_checked_file(cell.source):
+            if cell.name not in exercises and not parse_exercise_and_file_name(cell.source):
                 yield lesson.problem(f"check {cell.name!r} has no exercise of that name above it", cell)
             if cell.name in checks:
                 message = f"a second check of {cell.name!r}; the first is cell {checks[cell.name].number}"

@@ -44,7 +44,9 @@ class JobProcess:
             Exception: whatever the function raises.
         """
         try:
-            value = _wait_for_result(self._get_or_start_pool(checks, class_dir).submit(function, *arguments), self._pid)
+            value = _wait_for_result(
+                self._get_process_with_current_checks(checks, class_dir).submit(function, *arguments), self._pid
+            )
         except (BrokenExecutor, TimeoutError):
             self._kill_process()
             raise
@@ -63,9 +65,9 @@ class JobProcess:
             self._pool.shutdown()
             self._pool = None
 
-    def _get_or_start_pool(self, folder: Path, class_dir: Path | None) -> ProcessPoolExecutor:
+    def _get_process_with_current_checks(self, checks_folder: Path, class_dir: Path | None) -> ProcessPoolExecutor:
         """The process; a new one where checks or exercises have changed: a process keeps what it has imported."""
-        checks = (folder, read_file_stats(folder), find_class_files(class_dir))
+        checks = (checks_folder, read_file_stats(checks_folder), find_class_files(class_dir))
         with self._lock:
             if self._stopped:
                 raise CancelledError

@@ -29,7 +29,7 @@ class CauseGroup:
     waiting: tuple[CheckResult, ...] = ()
 
 
-def group_by_cause(results: Sequence[CheckResult]) -> tuple[list[CauseGroup], list[CheckResult]]:
+def split_into_cause_groups_and_passed(results: Sequence[CheckResult]) -> tuple[list[CauseGroup], list[CheckResult]]:
     """Group what fails or could not be decided by cause and in order; and give what passes."""
     by_name = {each.name: each for each in results}
 

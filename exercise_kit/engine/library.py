@@ -29,8 +29,8 @@ def make_misconceptions_json() -> str:
             "explanation": wrong.cause.explanation,
             "question": wrong.cause.question,
             "section": wrong.cause.section,
-            **_make_training_entry(wrong.effect),
-            **_make_page_entry(wrong),
+            **_make_training_fields(wrong.effect),
+            **_make_page_field(wrong),
         }
         for exercise in iterate_exercises_with_own_mistakes()
         for wrong in exercise.misconceptions
@@ -38,12 +38,12 @@ def make_misconceptions_json() -> str:
     return json.dumps(entries, indent=2, ensure_ascii=False)
 
 
-def _make_page_entry(mistake: Misconception) -> dict[str, str]:
+def _make_page_field(mistake: Misconception) -> dict[str, str]:
     found = map_names_to_addresses(mistake.cause.pages, course().site)
     return {"page": found[mistake.name]} if found else {}
 
 
-def _make_training_entry(effect: TrainingEffect) -> dict[str, object]:
+def _make_training_fields(effect: TrainingEffect) -> dict[str, object]:
     entry: dict[str, object] = {"in_training": str(effect.kind)}
     return entry if effect.accuracy is None else entry | {"accuracy": effect.accuracy, "right": effect.right}
 
@@ -74,13 +74,13 @@ def make_misconceptions_table() -> Table:
         for wrong in exercise.misconceptions:
             add_misconception_row(wrong.name, wrong.cause.explanation, _write_training_label(wrong.effect))
     if table.row_count:
-        add_heading("In training", f"what the last column says{_describe_right_model()}")
+        add_heading("In training", f"what the last column says{_write_setup_and_right_accuracy()}")
         for kind in InTraining:
             add_misconception_row(kind.name.lower(), f"{kind}.".capitalize())
     return table
 
 
-def _describe_right_model() -> str:
+def _write_setup_and_right_accuracy() -> str:
     measured = (wrong.effect.right for exercise in course().exercises.values() for wrong in exercise.misconceptions)
     right, trained = next((each for each in measured if each is not None), None), read_training_setup()
     if right is None or trained is None:

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from exercise_kit.engine.cause_groups import CauseGroup, group_by_cause
+from exercise_kit.engine.cause_groups import CauseGroup, split_into_cause_groups_and_passed
 from exercise_kit.engine.verdict import (
     BETWEEN,
     CheckResult,
@@ -57,7 +57,7 @@ def render_entries(report: Report, width: int = _WIDTH) -> Iterator[tuple[str, V
         return
     yield wrap_text(report.summary(), ""), None
     yield from ((wrap_text(each), None) for each in (report.older, report.note) if each)
-    groups, passing = group_by_cause(report.results)
+    groups, passing = split_into_cause_groups_and_passed(report.results)
     for group in groups:
         first = group.first
         sign = f"  {_SIGN[first.verdict]} {first.word or first.verdict:<9} "
@@ -84,7 +84,7 @@ def write_heading(result: CheckResult) -> str:
 
 def render_first_cause_line(report: Report) -> str:
     """The first cause of a report in one line of HTML, with its sign: the mistake's name, else what was seen."""
-    groups, passing = group_by_cause(report.results)
+    groups, passing = split_into_cause_groups_and_passed(report.results)
     if not groups:
         verdict, words = _find_overall_verdict(report), report.problem or report.note or _write_passing_summary(passing)
     else:
@@ -129,7 +129,7 @@ def _render_results_list(results: Sequence[CheckResult], site: str) -> str:
         results: in the order of the checks.
         site: the address of the site with pages about misconceptions ("": there is none).
     """
-    groups, passing = group_by_cause(results)
+    groups, passing = split_into_cause_groups_and_passed(results)
     items = [_render_cause_item(group, site, is_open=not place) for place, group in enumerate(groups)]
     if passing:
         folded = _render_folded_checks(_write_passing_summary(passing), Verdict.PASS, passing)

@@ -1,9 +1,9 @@
 """Training fixtures: each tries out a student's function in surroundings of its own, and notes what it does.
 
 They run beside the student's code, in the kernel or in a worker. So they hold no answer, judge nothing and import
-of the package nothing but `dispatch_mode`, and the judge can copy both files into the sandbox as they are. There are four kinds: what
-calls leave behind (in earlier results, in torch's settings, in modules' modes), another device, a docstring's example,
-and those that a course adds.
+of the package `dispatch_mode` alone, and the judge can copy both files into the sandbox as they are. There are four
+kinds: what calls leave behind (in earlier results, in torch's settings, in modules' modes), another device, a
+docstring's example, and those that a course adds.
 
 The other device is torch's "meta": it has shapes and dtypes and no numbers. Meta tensors alone would accept much that a
 GPU refuses, ``torch.bmm`` with one matrix on the CPU for instance, so :class:`OtherDevice` looks at every operator.

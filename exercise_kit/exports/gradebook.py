@@ -166,7 +166,7 @@ def _list_point_columns(scores: Sequence[LessonScore]) -> Iterator[str | float]:
     whole = all(each.notes.finished and not each.waiting for each in scores)
     yield round_to_hundredths(sum(each.score for each in scores)) if whole else ""
     yield round_to_hundredths(sum(each.worth for each in scores))
-    yield round_to_hundredths(sum(each.not_graded for each in scores))
+    yield round_to_hundredths(sum(each.waiting_worth for each in scores))
 
 
 def render_csv(table: Table) -> bytes:

@@ -89,7 +89,7 @@ def describe_students_to_review(students: Iterable[str]) -> str:
 def make_score_columns(score: LessonScore) -> dict[str, Any]:
     """The columns that tell of the points of one student in one lesson."""
     points = {"max_score": score.worth, "score": score.score, "raw_score": score.automatic + score.by_hand}
-    points |= {"late_submission_penalty": score.penalty, "not_graded_yet": score.not_graded}
+    points |= {"late_submission_penalty": score.penalty, "not_graded_yet": score.waiting_worth}
     row: dict[str, Any] = {name: round_to_hundredths(value) for name, value in points.items()}
     row |= {"assignment": score.lesson, "timestamp": score.timestamp}
     if not score.handed_in:

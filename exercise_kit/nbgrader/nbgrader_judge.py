@@ -88,7 +88,7 @@ class SaveGrades(SaveAutoGrades):
             if _has_retyped_answer(cell, judged):
                 self._request_manual_grading(cell)
             return
-        name, zero = cell.metadata["nbgrader"]["grade_id"], bool(result) and self._counts_as_zero(result)
+        name, zero = cell.metadata["nbgrader"]["grade_id"], bool(result) and self._is_rejected_for_zero_points(result)
         grade = self.gradebook.find_grade(name, self.notebook_id, self.assignment_id, self.student_id)
         grade.auto_score = 0.0 if zero else None
         grade.needs_manual_grade = not zero or grade.manual_score is not None
@@ -110,11 +110,13 @@ class SaveGrades(SaveAutoGrades):
         comment = self.gradebook.find_comment(name, self.notebook_id, self.assignment_id, self.student_id)
         # nbgrader's own would be that there is no response
         comment.auto_comment = (
-            f"Not graded, no points: {make_legible(result.reason or '')}." if self._counts_as_zero(result) else None
+            f"Not graded, no points: {make_legible(result.reason or '')}."
+            if self._is_rejected_for_zero_points(result)
+            else None
         )
         self.gradebook.db.commit()
 
-    def _counts_as_zero(self, result: Result) -> bool:
+    def _is_rejected_for_zero_points(self, result: Result) -> bool:
         """Say whether the file is at fault and the class gives no points for that; a grader's failures cost nobody."""
         return self.ungraded == "zero" and result.status == "rejected"
 

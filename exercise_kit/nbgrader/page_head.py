@@ -83,10 +83,10 @@ def _read_comments(gradebook: Gradebook, lesson: str, student: str) -> dict[str,
 
 
 def _write_score_title(score: LessonScore) -> str:
-    if score.not_graded and score.not_graded == score.worth:
+    if score.waiting_worth and score.waiting_worth == score.worth:
         return f"{score.lesson}: not graded yet, – of {score.worth:g} points"
     points = f"{score.lesson}: {format_points(score.score)} of {score.worth:g} points"
-    return f"{points} so far, {format_points(score.not_graded)} not graded yet" if score.not_graded else points
+    return f"{points} so far, {format_points(score.waiting_worth)} not graded yet" if score.waiting_worth else points
 
 
 def _render_exercise_row(cell: CellScore, report: ExerciseResult | None, comments: Mapping[str, str]) -> str:

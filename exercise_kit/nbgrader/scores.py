@@ -89,7 +89,7 @@ class LessonScore:
         return max(0.0, round(self.automatic + self.by_hand - self.penalty, 4))
 
     @property
-    def not_graded(self) -> float:
+    def waiting_worth(self) -> float:
         """What the cells that wait are worth."""
         return _sum_points(each.worth for each in self.waiting)
 

@@ -117,16 +117,18 @@ class _Asked(pytest.Item):
         """Fail or skip with what the student reads."""
         shared = self.config.stash[_SHARED]
         if shared.submission:
-            self._report_verdict(*_find_verdict(shared.result, self.exercise, self.check.name))
+            self._fail_or_skip_by_verdict(*_find_verdict(shared.result, self.exercise, self.check.name))
             return
         for device in shared.choose_devices(self.check):
             checks = shared.checks(self.path.parent, device)
             outcome = checks.evaluate(self.exercise, self.check, make_reference_student(self.exercise), shared.seed)
             if outcome.broke:
                 pytest.fail("\n".join(filter(None, (outcome.broke, outcome.log))), pytrace=False)
-            self._report_verdict(outcome.result.verdict, "\n".join(filter(None, (outcome.result.message, outcome.log))))
+            self._fail_or_skip_by_verdict(
+                outcome.result.verdict, "\n".join(filter(None, (outcome.result.message, outcome.log)))
+            )
 
-    def _report_verdict(self, verdict: str, message: str) -> None:
+    def _fail_or_skip_by_verdict(self, verdict: str, message: str) -> None:
         if verdict == Verdict.FAIL:
             pytest.fail(message, pytrace=False)
         if verdict == Verdict.UNDECIDED:

@@ -302,13 +302,15 @@ def _make_released_lesson(name: str, notebook: dict[str, Any], answers: dict[str
         for cell in notebook["cells"]
     }
     for cell in cells:
-        if cell.role == "check" and (named := read_checked_file(cell.source)):
+        if cell.role == "check" and (named := parse_exercise_and_file_name(cell.source)):
             exercises.append(ReleasedExercise(named[0], float(points[cell.name] or 0), (), "", named[1]))
             continue
         for exercise, stub in stubs.items():
             if cell.role == "check" and exercise and cell.name == make_check_grade_id(exercise):
                 worth = float(points[cell.name] or 0)
-                exercises.append(ReleasedExercise(exercise, worth, read_checked_objects(cell.source), stub.source))
+                exercises.append(
+                    ReleasedExercise(exercise, worth, parse_checked_object_names(cell.source), stub.source)
+                )
     parts = [[cell.role, cell.name, cell.source, points.get(cell.name)] for cell in cells]
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     model = {
@@ -338,21 +340,21 @@ def _make_released_cell(cell: dict[str, Any]) -> ReleasedCell:
     )
 
 
-def read_checked_objects(check: str) -> tuple[str, ...]:
+def parse_checked_object_names(check: str) -> tuple[str, ...]:
     """The names that a check cell hands over: ``check("split", split, merge)`` → both functions."""
-    arguments = _read_check_arguments(check)
+    arguments = _parse_check_arguments(check)
     return tuple(argument.id for argument in arguments[1:] if isinstance(argument, ast.Name))
 
 
-def read_checked_file(check: str) -> tuple[str, str] | None:
+def parse_exercise_and_file_name(check: str) -> tuple[str, str] | None:
     """The exercise and the file that a check cell hands over by its name: ``check("weights", "a.safetensors")``."""
-    match _read_check_arguments(check):
+    match _parse_check_arguments(check):
         case [ast.Constant(str(exercise)), ast.Constant(str(file))] if file and file == Path(file).name:
             return exercise, file
     return None
 
 
-def _read_check_arguments(check: str) -> list[ast.expr]:
+def _parse_check_arguments(check: str) -> list[ast.expr]:
     tree = parse(check)
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check":

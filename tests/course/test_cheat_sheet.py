@@ -21,7 +21,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 def test_the_page_is_fresh():
-    assert sheet.SHEET.read_text("utf-8") == sheet.write_sheet(), "run `python docs/cheat_sheet.py`"
+    assert sheet.SHEET.read_text("utf-8") == sheet.make_sheet_html(), "run `python docs/cheat_sheet.py`"
 
 
 @pytest.mark.parametrize("name", [each for each in sheet.OPERATIONS if each.isidentifier() and each != "broadcasting"])

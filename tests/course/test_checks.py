@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from exercise_kit.engine import check
-from exercise_kit.engine.cause_groups import group_by_cause
+from exercise_kit.engine.cause_groups import split_into_cause_groups_and_passed
 from exercise_kit.engine.mistakes import Edit
 from exercise_kit.engine.run import run_checks
 from exercise_kit.reasons import Reason
@@ -78,7 +78,7 @@ FIRST_SCREEN = 14  # lines, with the heading: what is wrong, the cause, where to
 def test_a_misconception_is_reported_on_one_screen(exercise):
     for wrong in choose_mistakes(EXERCISES[exercise]):
         report = report_on(exercise, wrong)
-        (first, *others), passing = group_by_cause(report.results)
+        (first, *others), passing = split_into_cause_groups_and_passed(report.results)
         lines = str(report).splitlines()
         begins = [place for place, line in enumerate(lines) if re.match(r"  [✗○✓] ", line)]
         assert (begins[1] if len(others) or passing else len(lines)) <= FIRST_SCREEN, str(report)

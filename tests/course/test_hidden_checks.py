@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from exercise_kit import engine
-from exercise_kit.engine.cause_groups import group_by_cause
+from exercise_kit.engine.cause_groups import split_into_cause_groups_and_passed
 from exercise_kit.engine.name_failures import name_failures
 from exercise_kit.engine.rendering import render_text
 from exercise_kit.engine.run import make_report
@@ -94,7 +94,7 @@ def problem_with(exercise, wrong, key):
 
 def list_first_causes(report):
     """The names of the mistakes with which a report begins."""
-    (first, *_), _ = group_by_cause(report.results)
+    (first, *_), _ = split_into_cause_groups_and_passed(report.results)
     return list(first.first.pages())
 
 
@@ -107,8 +107,8 @@ def test_grading_tells_of_a_misconception_what_check_tells(exercise):
             known, run_hidden_checks(exercise, wrong.objects, KEYS[0]), make_observer(exercise, KEYS[0])
         )
         graded = make_graded_report(score_checks(exercise, 10.0, outcomes))
-        (first, *_), _ = group_by_cause(graded.results)
-        (of_check, *_), _ = group_by_cause(make_report(known, wrong.objects).results)
+        (first, *_), _ = split_into_cause_groups_and_passed(graded.results)
+        (of_check, *_), _ = split_into_cause_groups_and_passed(make_report(known, wrong.objects).results)
         if len(list_first_causes(graded)) == 1:  # a check that tells two apart may be asked behind one that fails
             assert first.first.parts()["Likely cause"] == of_check.first.parts()["Likely cause"], render_text(graded)
         assert of_check.first.misconception in list_first_causes(graded), render_text(graded)

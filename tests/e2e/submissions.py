@@ -181,7 +181,7 @@ def break_and_strip_metadata(notebook: Notebook) -> None:
     strip_metadata(notebook)
 
 
-def break_in_one_cell(notebook: Notebook) -> None:
+def join_in_one_cell_and_break_syntax(notebook: Notebook) -> None:
     join_all_in_one_cell(notebook)
     notebook["cells"][0]["source"] += "\n)"
 
@@ -425,7 +425,7 @@ OTHERWISE_GRADED = {
     "as-text": Kind(turn_answer_into_markdown, flags=("cell-type-changed",)),
     "broken": Kind(break_syntax, reason="SyntaxError"),
     "broken-and-stripped": Kind(break_and_strip_metadata, reason="SyntaxError"),
-    "broken-in-one-cell": Kind(break_in_one_cell, reason="SyntaxError", flags=("test-cell-deleted",)),
+    "broken-in-one-cell": Kind(join_in_one_cell_and_break_syntax, reason="SyntaxError", flags=("test-cell-deleted",)),
     "broken-below": Kind(add_broken_answer_below, reason="SyntaxError"),
     "broken-script": Kind(
         instead=_make_writer_of_script(

@@ -17,7 +17,7 @@ from exercise_kit.conventions import CODE_STUB, RUBRIC, STILL
 from exercise_kit.nbgrader.class_folder import new_class
 from exercise_kit.nbgrader.demo_class import read_model_answers, write_submissions
 from tests.answers import write_answer_cell
-from tests.e2e.attacks.folders import write_class_files
+from tests.e2e.attacks.folders import plant_forged_class_files
 from tests.e2e.browser import needs_chromium, open_browser
 from tests.e2e.commands import ROOT, run_nbgrader, run_nbgrader_in_turn
 from tests.e2e.submissions import find_cell, forge_marks, read_mark
@@ -129,7 +129,7 @@ def graded_class(tmp_path_factory: pytest.TempPathFactory) -> GradedClass:
     add_still_picture(written["ada"], explore_softmax().picture_html())
     forged = base64.b64encode(LIVE.encode()).decode()
     add_still_picture(written["kim"], f'<img src="data:image/png;base64,{forged}">')
-    write_class_files(written["cleo"].parent)
+    plant_forged_class_files(written["cleo"].parent)
     hand_in_hostile_files(written["uma"].parent, folder)
     written["lea"].with_name("timestamp.txt").write_text(LATE)
     run_nbgrader(folder, "db", "assignment", "add", LESSON, f"--duedate={DUE}")

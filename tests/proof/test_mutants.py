@@ -56,11 +56,11 @@ def list_survivors(mutants, caught_by):
 @pytest.mark.proof
 @BY_EXERCISE
 def test_every_mutant_is_caught_or_listed(exercise):
-    def compute():
+    def list_surviving():
         mutant_judges = MutantJudges()
         return list_survivors(mutants_of(exercise), lambda each: mutant_judges.caught_by(each, exercise))
 
-    expect_listed(compute_or_recall(f"reference-{exercise}", compute), equivalents().get(exercise, {}))
+    expect_listed(compute_or_recall(f"reference-{exercise}", list_surviving), equivalents().get(exercise, {}))
 
 
 @pytest.mark.proof
@@ -69,10 +69,10 @@ def test_every_mutant_of_a_model_solution_is_caught_or_listed(exercise):
     mutant_judge = MutantJudge(exercise)
     assert mutant_judge.caught_by(SolutionMutant("the solution itself", ast.Pass())) is None
 
-    def compute():
+    def list_surviving():
         return list_survivors(solution_mutants(exercise), mutant_judge.caught_by)
 
-    expect_listed(compute_or_recall(f"solution-{exercise}", compute), equivalent_solutions().get(exercise, {}))
+    expect_listed(compute_or_recall(f"solution-{exercise}", list_surviving), equivalent_solutions().get(exercise, {}))
 
 
 def test_every_exercise_has_mutants_of_different_names():

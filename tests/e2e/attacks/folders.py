@@ -61,10 +61,10 @@ def add_own_hidden_checks(folder: Path, notebook: Notebook) -> None:
 
 def add_own_class(folder: Path, notebook: Notebook) -> None:
     _write_notebook(folder, notebook)
-    write_class_files(folder)
+    plant_forged_class_files(folder)
 
 
-def write_class_files(folder: Path) -> None:
+def plant_forged_class_files(folder: Path) -> None:
     """A class folder's files: a configuration, checks that all pass, a secret, results."""
     (folder / "nbgrader_config.py").write_text("open('/tmp/attacked-config', 'w')\n")
     hidden, kept = folder / "hidden", folder / ".vit_course"

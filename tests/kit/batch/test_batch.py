@@ -51,7 +51,7 @@ class KilledProcess(JobProcess):
     def call(self, checks, class_dir, function, task):
         if task.handed_in.path.stem == "a" and KilledProcess.deaths:
             KilledProcess.deaths -= 1
-            pid = self._get_or_start_pool(task.place.checks, task.place.class_dir) and self._pid
+            pid = self._get_process_with_current_checks(task.place.checks, task.place.class_dir) and self._pid
             os.kill(pid, signal.SIGKILL)
             with suppress(OSError):  # it is gone, and somebody has waited for it
                 while " Z " not in Path(f"/proc/{pid}/stat").read_text():

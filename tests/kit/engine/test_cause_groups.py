@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from exercise_kit.engine import check
-from exercise_kit.engine.cause_groups import group_by_cause
+from exercise_kit.engine.cause_groups import split_into_cause_groups_and_passed
 from exercise_kit.engine.rendering import render_html, render_text
 from exercise_kit.engine.verdict import Cause, CheckResult, Report, Verdict
 from exercise_kit.reasons import Reason
@@ -35,7 +35,7 @@ def test_causes_come_in_the_order_in_which_they_are_mended() -> None:
         make_check_result("error", leads=True, reason=Reason.RAISED),
         make_check_result("right", Verdict.PASS),
     ]
-    groups, passing = group_by_cause(results)
+    groups, passing = split_into_cause_groups_and_passed(results)
     assert [each.first.name for each in groups] == ["error", "in place", "shape", "named", "difference", "doubt"]
     assert [each.name for each in passing] == ["right"]
 
@@ -46,7 +46,7 @@ def test_what_has_the_same_cause_or_waits_folds_and_so_does_what_waits_for_that(
         make_check_result("second", causes=(ORDER,), is_repeated=True, same_as="first"),
         make_check_result("third", Verdict.UNDECIDED, reason=Reason.WAITS_FOR_CHECK, waits_for="second"),
     ]
-    ((group,), _) = group_by_cause(results)
+    ((group,), _) = split_into_cause_groups_and_passed(results)
     assert (group.first.name, [each.name for each in group.same]) == ("first", ["second"])
     assert [each.name for each in group.waiting] == ["third"]
     text = render_text(Report("double", tuple(results)))

@@ -13,8 +13,8 @@ from exercise_kit.submission.released import (
     ReleasedError,
     find_current_class,
     find_unclaimed_class,
-    read_checked_file,
-    read_checked_objects,
+    parse_checked_object_names,
+    parse_exercise_and_file_name,
     remember_class,
 )
 from tests.outline import POINTS
@@ -38,10 +38,10 @@ def test_every_lesson_tells_its_exercises_points_and_objects(lessons):
 
 def test_checked_objects_and_a_file_are_read_off_the_check_cell():
     objects, file = 'check("a", b, c, points=3)', 'check("a", "b.safetensors", points=3)'
-    assert (read_checked_objects(objects), read_checked_file(objects)) == (("b", "c"), None)
-    assert (read_checked_objects(file), read_checked_file(file)) == ((), ("a", "b.safetensors"))
+    assert (parse_checked_object_names(objects), parse_exercise_and_file_name(objects)) == (("b", "c"), None)
+    assert (parse_checked_object_names(file), parse_exercise_and_file_name(file)) == ((), ("a", "b.safetensors"))
     for other in ('check("a", "../b.safetensors")', 'check("a", "/etc/passwd")', 'check("a", "")', "check(", "x = 1"):
-        assert read_checked_file(other) is None
+        assert parse_exercise_and_file_name(other) is None
 
 
 def test_a_class_tells_the_lesson_as_nbgrader_would_release_it(tmp_path, lessons):
