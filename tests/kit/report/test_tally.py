@@ -49,7 +49,7 @@ def test_lost_points_are_shared_out_among_the_failed_checks():
         score=2.0,
     )
     assert list_lost_points(result) == [(Lost.NAMED, 3.0, "column order"), (Lost.UNNAMED, 3.0, "")]
-    assert list_lost_points(result, follows=True)[1][0] is Lost.FOLLOWS
+    assert list_lost_points(result, is_consequence=True)[1][0] is Lost.FOLLOWS
     assert list_lost_points(make_exercise_result("patchify", make_passed_check(), score=8.0)) == []
 
 
