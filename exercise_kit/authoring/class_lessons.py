@@ -279,7 +279,9 @@ def _fill_class_root(
             shutil.copytree(class_dir / name, target, ignore=shutil.ignore_patterns("__pycache__"))
     if (class_dir / SETTINGS).is_file():
         write_and_make_folder(merged_root / OF_CLASS / SETTINGS, (class_dir / SETTINGS).read_bytes())
-    digests = {path.stem: _compute_sha256(content) for path, content in built.items() if path.parent == SOURCES}
+    digests = {
+        path.stem: hashlib.sha256(content).hexdigest() for path, content in built.items() if path.parent == SOURCES
+    }
     digests |= dict.fromkeys(sorted(_find_source_files(class_dir, root).keys() - lessons.keys()), "")
     write_and_make_folder(merged_root / OF_CLASS / LESSONS / _BUILT, _encode_json(digests))
     for table in (OUTLINE, STUBS_FILE):
@@ -341,7 +343,9 @@ def _refuse_overwriting_edited_notebooks(
     for path in stale:
         there = read_content(class_dir / path)
         from_course = read_content(root / SOURCES / path.name)
-        if there not in (None, from_course) and _compute_sha256(there or b"") != known_digests.get(path.stem):
+        if there is None or there == from_course:
+            continue
+        if hashlib.sha256(there).hexdigest() != known_digests.get(path.stem):
             advice = f"make the change in {LESSONS}/{path.stem}.py, move the notebook away, and build again"
             problems.append(Problem(path, f"somebody has changed it, so it is left as it is; {advice}"))
     if problems:
@@ -392,10 +396,6 @@ def _read_text_if_exists(path: Path) -> str | None:
     except UnicodeDecodeError as error:
         message = f"not UTF-8 text ({error.reason} at byte {error.start})"
         raise AuthoringError([Problem(Path(path.parent.name, path.name), message)]) from None
-
-
-def _compute_sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _encode_json(value: object) -> bytes:

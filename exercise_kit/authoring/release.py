@@ -70,7 +70,7 @@ def release(directory: Path, root: Path, settings: ReleaseSettings | None = None
     directory = directory.resolve()
     before = _read_earlier_digests(directory)
     content = _collect_release_files(root, settings or ReleaseSettings())
-    digests = {path.as_posix(): _compute_sha256(each) for path, each in content.items()}
+    digests = {path.as_posix(): hashlib.sha256(each).hexdigest() for path, each in content.items()}
     content[Path(MARKER)] = json.dumps(digests, indent=1).encode() + b"\n"
     if before is None:
         draft = directory.with_name(f".{directory.name}-{uuid4().hex[:8]}")
@@ -237,13 +237,13 @@ def _replace_release_files(
             old = place.read_bytes()
             if old == new:
                 continue
-            if _compute_sha256(old) != earlier_digests.get(path.as_posix()):
+            if hashlib.sha256(old).hexdigest() != earlier_digests.get(path.as_posix()):
                 aside.append(_move_aside(place))
         write_and_make_folder(place, new)
     for name, digest in earlier_digests.items():
         place = directory / name
         gone = Path(name) not in content and place.resolve().is_relative_to(directory)
-        if gone and place.is_file() and _compute_sha256(place.read_bytes()) == digest:
+        if gone and place.is_file() and hashlib.sha256(place.read_bytes()).hexdigest() == digest:
             place.unlink()
     return tuple(aside)
 
@@ -263,7 +263,3 @@ def _is_zip_of_release(path: Path) -> bool:
             return any(Path(name).name == MARKER for name in archive.namelist())
     except (OSError, zipfile.BadZipFile):
         return False
-
-
-def _compute_sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -26,7 +26,7 @@ def _map_lower_case_names_to_exercises() -> dict[str, Exercise]:
 
 
 def describe_unknown_exercise(name: object, objects: tuple[object, ...] = (), function_name: str = "check") -> str:
-    """Say that ``name`` is no exercise, to who ``function_name`` a function with it."""
+    """Say that ``name``, given to the function ``function_name``, is no exercise, and which one was meant."""
     if not isinstance(name, str):
         meant = next(
             filter(None, map(find_exercise_ignoring_case, (*objects, getattr(name, "__name__", None)))),

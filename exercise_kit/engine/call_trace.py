@@ -63,7 +63,7 @@ class Watch:
             self._turns = outer
 
     def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """``function``, call_watched while it runs, in a session of its own where none is open."""
+        """``function``, watched while it runs, in a session of its own where none is open."""
 
         def call_watched(*inputs: Any, **options: Any) -> Any:
             with contextlib.nullcontext() if self._turns else self.session():

@@ -201,6 +201,10 @@ class Course:
         """The lessons that have exercises, in order."""
         return tuple(sorted({each.lesson for each in self.exercises.values()}))
 
+    def find_exercise_of(self, name: str) -> Exercise | None:
+        """The exercise that asks for an object of this name; None: no exercise does."""
+        return next((each for each in self.exercises.values() if name in each.objects), None)
+
 
 def course() -> Course:
     """The course of this process, with the exercises of the class that it serves.

@@ -339,7 +339,7 @@ def make_wrong_part_describer(
 
 
 def has_changed_numbers(second_result: object, first_result: Tensor) -> bool:
-    """Say whether a second run has given other numbers than the one ``first_result``, of the same shape."""
+    """Say whether a second run has given other numbers than ``first_result``, of the same shape."""
     return (
         isinstance(second_result, Tensor)
         and second_result.shape == first_result.shape

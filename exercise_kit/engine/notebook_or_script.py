@@ -85,7 +85,7 @@ def explain_missing_name(name: str | None, trace: TracebackType | None) -> str:
         trace = trace.tb_next
     if trace is None or name is None or not trace.tb_frame.f_code.co_name.startswith(CELL):
         return ""
-    exercise = next((each for each in course().exercises.values() if name in each.objects), None)
+    exercise = course().find_exercise_of(name)
     shell = find_ipython_shell()
     if exercise and shell is not None and len(shell.history_manager.input_hist_raw) <= _FIRST:
         where = "in JupyterLab by Run > Run All Above Selected Cell, on Colab by Runtime > Run before"

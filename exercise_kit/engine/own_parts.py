@@ -174,7 +174,7 @@ def _add_part(file: _File, exercise: Exercise, objects: Mapping[str, object], pl
     for name, value in found.calls.items():
         if _belongs_to_course(value):
             imports.append(f"from {read_package_name()} import {name}")
-        elif (other := _find_exercise_of_object(name)) and not _is_defined_in(value, place):
+        elif (other := course().find_exercise_of(name)) and not _is_defined_in(value, place):
             file = _add_part(file, other, _get_passed_objects(other), place)
     return file.replace_cell(exercise, "\n\n\n".join(found.definitions), imports)
 
@@ -197,7 +197,7 @@ def _select_passing_parts(place: Path, names: tuple[str, ...]) -> tuple[dict[str
         return {}, [str(why)]
     mine: dict[str, object] = {}
     reasons: list[str] = []
-    exercises = {each.name: each for each in filter(None, map(_find_exercise_of_object, names))}
+    exercises = {each.name: each for each in filter(None, map(course().find_exercise_of, names))}
     for exercise in exercises.values():
         held = [getattr(module, name, None) for name in exercise.objects]
         if module is None or None in held or any(map(_belongs_to_course, held)):  # a kept part may import the course's
@@ -320,10 +320,6 @@ def _shorten_path(place: Path) -> str:
 def _list_part_names() -> set[str]:
     """The names of all objects that students write and the course has, too."""
     return {name for each in course().exercises.values() for name in each.objects if can_keep_answer(each)}
-
-
-def _find_exercise_of_object(name: str) -> Exercise | None:
-    return next((each for each in course().exercises.values() if name in each.objects), None)
 
 
 def _belongs_to_course(value: object) -> bool:

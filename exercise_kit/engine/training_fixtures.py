@@ -239,7 +239,7 @@ class Calls(TorchFunctionMode):
                 self.stopped = name
 
     def lacks_numbers(self, error: Exception, cpu_calls: Calls) -> bool:
-        """Say whether code ended in ``error`` since it reads numbers, as it has done ``cpu_calls``, on the CPU, too.
+        """Say whether code ended in ``error`` since it reads numbers, as its calls on the CPU, ``cpu_calls``, did too.
 
         What it raises by itself, or does on the other device alone, is its own.
         """

@@ -95,7 +95,7 @@ def _find_unwritten_exercise(error: BaseException, last: FrameType) -> str | Non
     if isinstance(error, NameError):
         return _missing.get(error.name or "")
     known = (
-        _find_exercise_of_object(last.f_code.co_qualname.partition(".")[0])
+        course().find_exercise_of(last.f_code.co_qualname.partition(".")[0])
         if isinstance(error, NotImplementedError)
         else None
     )
@@ -134,10 +134,6 @@ def _collect_needed_names(tree: ast.Module, namespace: Mapping[str, Any]) -> set
         found |= used
         waiting += [made_in[name] for name in used if name in made_in]
     return found
-
-
-def _find_exercise_of_object(name: str) -> Exercise | None:
-    return next((each for each in course().exercises.values() if name in each.objects), None)
 
 
 def _read_cell_source(cell: FrameType) -> str:

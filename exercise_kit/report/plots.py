@@ -48,7 +48,7 @@ _ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
 
 
 def make_empty_figure(height: float, legend_height: float = 0.0, width: float = WIDTH) -> Figure:
-    """An empty figure, ``height`` inches high, of which some ``legend_height`` are left free for legends."""
+    """An empty figure, ``height`` inches high; the upper ``legend_height`` of them are left free for legends."""
     layout = ConstrainedLayoutEngine(rect=(0, 0, 1, 1 - legend_height / height))
     made = Figure(figsize=(width, height), layout=layout)
     FigureCanvasSVG(made)
@@ -66,7 +66,7 @@ def render_svg(figure: Figure, name: str, alt_text: str) -> str:
     """An ``<svg>`` element.
 
     Args:
-        figure: the figure.
+        figure: what to draw, with all that is on it.
         name: of letters; it keeps this figure's ids apart from the others' of a page.
         alt_text: what those hear who do not see it.
     """

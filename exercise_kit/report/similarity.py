@@ -174,7 +174,7 @@ def _compare_pair(first: Text, first_fingerprint: Any, second: Text, second_fing
 
 
 def _find_frequent_grams(texts: Sequence[Text], min_share: float, min_count: int) -> set[int]:
-    """The grams of more students than a ``min_share`` of the class, and than ``min_count``."""
+    """The grams that more than ``min_count`` students have, and more than ``min_share``, a share of the class."""
     counts = Counter(gram for text in texts for gram in _compute_gram_fingerprints(text.source))
     return {gram for gram, count in counts.items() if count > max(min_count, min_share * len(texts))}
 

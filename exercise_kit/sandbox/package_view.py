@@ -168,7 +168,7 @@ def _find_package_folder(name: str) -> Path:
 
 
 def _read_sources(package: str, name: str) -> dict[str, bytes]:
-    """File → its content, for a module, or for all modules of a package, in the package ``package``."""
+    """File → its content, for one module of ``package``, or all modules of a package in it."""
     folder = _find_package_folder(package)
     module = folder / f"{name}.py"
     paths = [module] if module.is_file() else sorted((folder / name).rglob("*.py"))

@@ -190,7 +190,7 @@ def make_hostile_answers(wrong_answer: SimulatedAnswer, points: float) -> Iterat
     """Attacks that begin with a wrong answer, whose verdicts they deserve.
 
     Args:
-        wrong_answer: the answer.
+        wrong_answer: which each attack holds.
         points: what the exercise is worth.
     """
     base = replace(wrong_answer, kind=Kind.HOSTILE)

@@ -233,7 +233,7 @@ class SubmittedFile:
 
 
 def read_bytes(path: Path, max_bytes: int = FILE_BYTES) -> bytes:
-    """A file's content, of ``max_bytes`` bytes; links are not followed, devices and pipes not opened.
+    """A file's content, of at most ``max_bytes`` bytes; links are not followed, devices and pipes not opened.
 
     Raises:
         Unreadable: it is no ordinary file, too large or empty.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import os
 import re
@@ -196,7 +197,7 @@ def test_a_release_made_again_loses_nothing_of_anyones(tmp_path, release_again):
     of_old.write_text("released once", encoding="utf-8")
     changed.write_text("released once, then changed", encoding="utf-8")
     digests |= {
-        "old.txt": releasing._compute_sha256(b"released once"),
+        "old.txt": hashlib.sha256(b"released once").hexdigest(),
         changed.name: "0" * 64,
         "../outside.txt": "0" * 64,
     }
