@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from torch import Tensor
@@ -66,7 +68,12 @@ class TestShiftAndFlip:
         assert 150 < mirrored < 250  # five standard deviations
 
     def test_a_shift_larger_than_the_image_repeats_an_edge(self) -> None:
-        assert augment(repeat_image(50, 2, 3), Augmentation(max_shift=9), make_generator()).shape == (50, 2, 2, 3)
+        images = repeat_image(50, 2, 3)
+        shifts = itertools.product(range(-9, 10), repeat=2)
+        candidates = [shift_pixel_by_pixel(images[0], down, right).flatten().tolist() for down, right in shifts]
+        found = augment(images, Augmentation(max_shift=9), make_generator()).flatten(1).tolist()
+        assert all(each in candidates for each in found)
+        assert any(len(set(each)) == 2 for each in found), "one pixel of each channel alone is seen"
 
 
 class TestErase:
