@@ -28,9 +28,9 @@ def test_of_those_that_accuracy_does_not_tell():
     assert words.format(len(beside), **counts) in read_page("docs/diagnose.md")
     assert counts["nothing"] == 11
     found = counts["wrong"] + counts["unusual"]
-    words = f"Of {len(beside)} broken ViTs that their accuracy does not tell from the right one it finds {found}."
-    assert words in read_page("docs/site/index.md")
-    assert words in read_page("README.md")
+    words = f"Of {len(beside)} broken ViTs that their accuracy does not tell from the right one it"
+    assert f"{words} finds {found}." in read_page("docs/site/index.md")
+    assert words + " calls {wrong} wrong and {unusual} unusual.".format(**counts) in read_page("README.md")
 
 
 def test_beside_another_tool():
