@@ -30,10 +30,10 @@ from torch import nn
 from vit_course.config import ViTConfig
 from vit_course.data import Augmentation, Batches, ImageDataset
 from vit_course.patches import patchify, unpatchify
-from vit_course.pretrained import resize_positions
 from vit_course.recipes import RECIPES
 from vit_course.recipes.images import load_images, split_validation
 from vit_course.training import TrainingSettings, feeding, fit
+from vit_course.training.growing import resize_positions_for
 
 RESULTS = Path(__file__).parent / "results" / "cpu_race"
 RECIPE = replace(RECIPES["cpu-coffee"], mimetic=False, whitened=False)  # as it was when the race began
@@ -91,8 +91,8 @@ def learn_from_large_patches(config: ViTConfig, train: ImageDataset, epochs: int
 
     The embedding of a small patch is that of the patch made twice as wide, as FlexiViT resizes it (Beyer et al. 2022).
     """
-    coarse_config = replace(config, patch_size=2 * config.patch_size)
-    coarse, fine = RECIPE.build(coarse_config, train), RECIPE.build(config, train)
+    coarse = RECIPE.build(replace(config, patch_size=2 * config.patch_size), train)
+    fine = RECIPE.build(config, train)
     fit(coarse, train, train.subset(slice(1000)), replace(HALF, epochs=epochs, growth=()), progress=False)
     size, channels = config.patch_size, config.in_channels
     pixels = torch.eye(channels * size**2)[:, None]  # small patches with one pixel lit each
@@ -100,9 +100,7 @@ def learn_from_large_patches(config: ViTConfig, train: ImageDataset, epochs: int
     large = patchify(nn.functional.interpolate(lit, scale_factor=2.0, mode="bilinear"), 2 * size)[:, 0]
     weights = coarse.state_dict()
     weights["patch_embedding.projection.weight"] = weights["patch_embedding.projection.weight"] @ large.T
-    no_class = torch.zeros(1, 1, config.embed_dim)
-    learned = torch.cat([no_class, weights["positions"]], dim=1)
-    weights["positions"] = resize_positions(learned, coarse_config.grid_size, config.grid_size)[:, 1:]
+    weights["positions"] = resize_positions_for(fine, weights["positions"], coarse)
     fine.load_state_dict(weights)
     return fine
 

@@ -61,7 +61,7 @@ class Growing(nn.Module):
         (smaller,) = self.smaller[self.scale]
         weights = dict(chain(self.model.named_parameters(), self.model.named_buffers()))
         if "positions" in weights:
-            weights["positions"] = _resize_positions_of(weights["positions"], self.model, smaller)
+            weights["positions"] = resize_positions_for(smaller, weights["positions"], self.model)
         size = smaller.config.height, smaller.config.width
         # torch smooths no bfloat16
         shrunk = F.interpolate(images.float(), size, mode="bilinear", antialias=True, align_corners=False)
@@ -77,8 +77,9 @@ def _make_smaller_model(model: VisionTransformer, scale: float) -> VisionTransfo
         raise ValueError(f"images cannot grow from {height} x {width} pixels: {error}") from None
 
 
-def _resize_positions_of(positions: Tensor, model: VisionTransformer, smaller: VisionTransformer) -> Tensor:
-    grids = model.config.grid_size, smaller.config.grid_size
+def resize_positions_for(other: VisionTransformer, positions: Tensor, model: VisionTransformer) -> Tensor:
+    """The positions of a model, (1, num_tokens, embed_dim), on the grid of another that differs in nothing else."""
+    grids = model.config.grid_size, other.config.grid_size
     if model.class_token is not None:
         return resize_positions(positions, *grids)
     class_row = positions.new_zeros(1, 1, positions.shape[-1])
