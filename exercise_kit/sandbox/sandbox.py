@@ -66,7 +66,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         used: Sequence[str] | None = None,
         withheld: str = "",
     ) -> None:
-        self._withheld: dict[str, Any] = FREE.list_withheld_functions()
+        self._withheld: dict[str, Any] | None = FREE.list_withheld_functions()  # None: as in the request before
         self._called: dict[str, None] = {}
         self._answered: dict[str, None] = {}
         self._warm = warm
@@ -240,6 +240,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         packer = Packer(_LONGEST_TEXT, with_callables=True, records=course().records)
         self._number += 1
         request = packer.pack({"kind": kind, "withheld": self._withheld, **fields})
+        self._withheld = None
         self._wire.send({"number": self._number, "request": request}, packer.tensors, clock.deadline)
         service = CallbackService(packer.callables, self._budget)
         while True:

@@ -85,7 +85,7 @@ class RequestServer:
             reset_torch_and_random(seed)
             compute.reset_device(self._device, seed)
             with self._attempts.pause_listening():
-                self._withheld.withhold(**request.pop("withheld"))
+                self._withheld.withhold(request.pop("withheld"))
             self._send_message_to_judge(self._answer_request(request.pop("kind"), request))
 
     def _answer_request(self, kind: str, request: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -21,6 +22,22 @@ _NEEDED = {"torch", "torchgen", "functorch", "triton", __name__.partition(".")[0
 _NEEDED |= {getattr(each, "__module__", "").partition(".")[0] for each in sys.meta_path}
 
 
+@dataclass(frozen=True)
+class Withheld:
+    """What is to refuse.
+
+    Attributes:
+        own: a student's functions, and methods or classes of theirs.
+        denied: modules of the course, as dotted names that end in a dot.
+        allowed: functions of libraries that do not refuse; of a name that ends in a dot all that is in it; None: no
+            library refuses.
+    """
+
+    own: Sequence[str] = ()
+    denied: Sequence[str] = ()
+    allowed: Sequence[str] | None = None
+
+
 class WithheldFunctions:
     """What refuses at present.
 
@@ -30,23 +47,21 @@ class WithheldFunctions:
 
     def __init__(self, codes: Callable[[Sequence[str]], list[CodeType]]) -> None:
         self._codes = codes
-        self._withheld: Any = None
+        self._withheld = Withheld()
         self._seen: set[str] = set()
         self._before: list[tuple[FunctionType, CodeType]] = []
 
-    def withhold(self, own: Sequence[str], denied: Sequence[str], allowed: Sequence[str] | None) -> None:
+    def withhold(self, withheld: Mapping[str, Any] | None) -> None:
         """Make these refuse from here on, and no others.
 
         Args:
-            own: a student's functions, and methods or classes of theirs.
-            denied: modules of the course, as dotted names that end in a dot.
-            allowed: functions of libraries that do not refuse; of a name that ends in a dot all that is in it; None:
-                no library refuses.
+            withheld: the fields of :class:`Withheld`; None: those that refuse already, in modules imported since, too.
         """
-        if (own, denied, allowed) != self._withheld:
-            self._withheld = own, denied, allowed
+        if withheld is not None and (now := Withheld(**withheld)) != self._withheld:
+            self._withheld = now
             self._restore_functions()
-            self._refuse_student_functions(own)
+            self._refuse_student_functions(now.own)
+        denied, allowed = self._withheld.denied, self._withheld.allowed
         for name in list(sys.modules.keys() - self._seen) if denied or allowed is not None else ():
             self._seen.add(name)
             module = sys.modules.get(name)
