@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -46,7 +46,8 @@ class Check:
         worth: its weight among the exercise's checks.
         guard: whether an answer can pass it without doing what the exercise asks for.
         points: exercise → what it is worth there in grading.
-        first: what grading asks before it. Code that does nothing leaves its input alone, and earns nothing for it.
+        first: what grading asks before it, unless that has passed already. Code that does nothing leaves its input
+            alone, and earns nothing for it.
         graded_only: whether only grading asks it.
     """
 
@@ -84,6 +85,13 @@ class Check:
     def names_device(self) -> bool:
         """Whether it puts what it draws where it is told to."""
         return "device" in inspect.signature(self.function).parameters
+
+    def skip_passed_first(self, passed: Iterable[Check]) -> Check:
+        """The same, without what comes first where that has passed: by itself, or before one of these checks."""
+        if not callable(self.first):
+            return self
+        known = {claim for check in passed for claim in (check.function, check.first)}
+        return self if known.isdisjoint((self.first, inspect.unwrap(self.first))) else replace(self, first=None)
 
     def ask(self, student: Student, probe: Probe | None = None, given: Given = NOTHING) -> None:
         """Ask it, with fresh global settings.

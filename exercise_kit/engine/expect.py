@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -272,6 +273,7 @@ def ignore_wrong_numbers(claim: CheckFunction) -> CheckFunction:
     and the same number wherever it is asked, does not do the exercise, and earns nothing for it.
     """
 
+    @functools.wraps(claim)
     def ask(student: Student, probe: Probe) -> None:
         try:
             claim(student, probe)

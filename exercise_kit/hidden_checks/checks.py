@@ -69,7 +69,7 @@ class HiddenChecks:
             if name not in self._checks:
                 words = f"none of its checks has points; give a claim some: @{name}.check(points=1)"
                 self.problems.setdefault(name, f"{EXERCISES}/{name}.py: {words}")
-        self._refusals: dict[tuple[str, str, bytes], str] = {}  # what the reference was asked
+        self._refusals: dict[tuple[str, Check, bytes], str] = {}  # what the reference was asked
 
     def _read_added_checks(self, folder: Path) -> dict[str, list[Check]]:
         """The checks in a folder; a file that cannot be used stops the exercises that it is about."""
@@ -126,7 +126,7 @@ class HiddenChecks:
 
         So a check that is wrong itself, or that this machine cannot decide, costs nobody a point.
         """
-        of = (exercise, check.name, key)
+        of = exercise, check, key
         if of not in self._refusals:
             student, probe = make_reference_student(exercise), Probe(derive_seed(key, exercise, check.name))
             with _capture_output():

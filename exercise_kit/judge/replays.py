@@ -7,7 +7,7 @@ weights of a reference, say) would move them in this process, and does not in a 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ from torch import Tensor
 from exercise_kit.engine.course import course
 from exercise_kit.engine.diagnosis import Record
 from exercise_kit.engine.evaluate_check import Outcome
-from exercise_kit.engine.exercise import Misconception
+from exercise_kit.engine.exercise import Check, Misconception
 from exercise_kit.engine.local_backend import CallResult, LocalBackend, LocalModule
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Verdict
@@ -78,14 +78,15 @@ class Replays:
         checks: the hidden checks.
         exercise: the exercise that was evaluated.
         key: from which the checks drew then, so that misconceptions are evaluated on the very same draws.
+        asked: its checks, as the student was asked them; None: as they are written.
 
     Attributes: ``key``.
     """
 
-    def __init__(self, checks: HiddenChecks, exercise: str, key: bytes) -> None:
+    def __init__(self, checks: HiddenChecks, exercise: str, key: bytes, asked: Iterable[Check] | None = None) -> None:
         self._exercise = course().exercises[exercise]
         self._checks, self.key = checks, key
-        self._by_name = {each.name: each for each in checks.exercises()[exercise]}
+        self._by_name = {each.name: each for each in asked or checks.exercises()[exercise]}
         self._seen: dict[tuple[Misconception, str], Outcome] = {}
 
     def __call__(self, wrong: Misconception, name: str) -> tuple[bool, Record]:

@@ -247,6 +247,7 @@ class GradingSession:
         worker.apply_rule(course().rules.get(name))
         for check in checks:
             student = RemoteStudent(worker, course().exercises[name].objects)
+            check = check.skip_passed_first(each.check for each in outcomes if each.result.verdict == Verdict.PASS)
             outcomes.append(self._checks.evaluate(name, check, student, self._key))
             called |= dict.fromkeys(worker.called)
             answered += worker.answered
@@ -298,7 +299,8 @@ class GradingSession:
         exercise = course().exercises[name]
         student = (lambda: RemoteStudent(worker, exercise.objects)) if worker else None
         try:
-            return name_failures(exercise, outcomes, Replays(self._checks, name, self._key), student)
+            replays = Replays(self._checks, name, self._key, [each.check for each in outcomes])
+            return name_failures(exercise, outcomes, replays, student)
         except MemoryError:
             raise
         except Exception as error:
@@ -314,7 +316,7 @@ class GradingSession:
         first = running.result
         if first.verdict != Verdict.FAIL:
             first = make_check_result(running.check, Failure(f"the code {lost.words}"))
-        for check in checks[checks.index(running.check) :]:
+        for check in checks[[each.name for each in checks].index(running.check.name) :]:
             yield Outcome(check, replace(first, name=check.name, claim=check.claim))
 
     def _describe_undefined_names(self, answer: ExerciseAnswer, worker: Worker) -> tuple[str, str, bool]:

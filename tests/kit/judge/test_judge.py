@@ -63,6 +63,22 @@ def test_right_and_wrong_answers(grade):
     ]
 
 
+@pytest.mark.parametrize("answer", [PATCHIFY, write_answer_cell("patchify", "strips not squares")])
+def test_what_comes_first_is_asked_again_only_where_it_has_failed(grade, monkeypatch, answer):
+    asked, evaluate = {}, HiddenChecks.evaluate
+
+    def note(self, exercise, check, *more):
+        asked[check.name] = check.first
+        return evaluate(self, exercise, check, *more)
+
+    monkeypatch.setattr(HiddenChecks, "evaluate", note)
+    (result,) = grade(("patchify", 8.0, answer)).exercises
+    passed = {each.name for each in result.checks if each.verdict == "pass"}
+    behind = "test_it_computes_where_the_images_are", "test_sizes_that_do_not_fit_are_refused"
+    assert ("test_tall_and_wide_images_are_right" in passed) is (answer is PATCHIFY)
+    assert all((asked[each] is None) is (answer is PATCHIFY) for each in behind)
+
+
 LENT = """
 from vit_course import borrow
 borrow("patchify")
