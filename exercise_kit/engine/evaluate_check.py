@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field, replace
 
-from exercise_kit.engine.exercise import NOTHING, Check, Given
-from exercise_kit.engine.probes import Probe
+from exercise_kit.engine.exercise import NOTHING, Check, CheckFunction, Given
+from exercise_kit.engine.probes import Probe, use_fresh_settings
+from exercise_kit.engine.records import make_incomparable_failure
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Failure, Undecided, Verdict
 from exercise_kit.engine.watchdog import TimeIsUpError
@@ -34,22 +36,49 @@ class Outcome:
 
 
 def evaluate_check(check: Check, student: Student, probe: Probe | None = None, given: Given = NOTHING) -> Outcome:
-    """Ask a check.
+    """Ask a check, with fresh global settings; an answer at which the check itself breaks off is wrong too.
 
     Args:
-        check, student, probe, given: as :meth:`Check.ask` has them.
+        check: which.
+        student: whom.
+        probe: from which it draws in grading, where what comes ``first`` is asked before it; None: ``check`` asks,
+            with its own probe, so that all answer to the same draws.
+        given: how to make what a check can name beside student and probe.
     """
     found: Failure | Undecided | None = None
-    try:
-        check.ask(student, probe, given)
-    except (Failure, Undecided) as error:
-        found = error
-    except TimeIsUpError as late:
-        wanted, look = "an answer in less than a second", "Is there a loop that does not end, or a line that waits?"
-        found = Failure(f"{student.name} {late}", wanted, look, Reason.TIME)
+    with use_fresh_settings():
+        try:
+            if probe is not None and callable(check.first):
+                ask_first(check.first, student, probe)
+            named = inspect.signature(check.function).parameters if given else ()
+            more = {name: given[name]() for name in named if name in given}
+            check.function(student, Probe(check.name, is_secret=False) if probe is None else probe, **more)
+        except (Failure, Undecided) as error:
+            found = error
+        except TimeIsUpError as late:
+            wanted, look = "an answer in less than a second", "Is there a loop that does not end, or a line that waits?"
+            found = Failure(f"{student.name} {late}", wanted, look, Reason.TIME)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever an odd answer sets off
+            found = make_incomparable_failure(student.name, student.record, error)
+            found.error = error
     return Outcome(
         check, make_check_result(check, found), student.record, found if isinstance(found, Failure) else None
     )
+
+
+def ask_first(claim: CheckFunction, student: Student, probe: Probe) -> None:
+    """Ask a claim before another one.
+
+    Raises:
+        Failure: it does not hold.
+    """
+    try:
+        claim(student, probe)
+    except Failure as failure:  # that is told where it is asked, and the check behind it waits for it
+        failure.is_anothers = True
+        raise
 
 
 def make_check_result(check: Check, ending: Failure | Undecided | None = None) -> CheckResult:

@@ -17,8 +17,7 @@ from exercise_kit.engine.examples import EXAMPLES, expect_docstring_example
 from exercise_kit.engine.in_training import NOT_MEASURED, InTraining, TrainingEffect, find_training_effect
 from exercise_kit.engine.probes import Probe, use_fresh_settings
 from exercise_kit.engine.program import Program
-from exercise_kit.engine.records import make_incomparable_failure
-from exercise_kit.engine.verdict import Cause, Failure, Undecided
+from exercise_kit.engine.verdict import Cause
 from exercise_kit.engine.watchdog import TimeIsUpError
 
 if TYPE_CHECKING:
@@ -92,47 +91,6 @@ class Check:
             return self
         known = {claim for check in passed for claim in (check.function, check.first)}
         return self if known.isdisjoint((self.first, inspect.unwrap(self.first))) else replace(self, first=None)
-
-    def ask(self, student: Student, probe: Probe | None = None, given: Given = NOTHING) -> None:
-        """Ask it, with fresh global settings.
-
-        Args:
-            student: whom.
-            probe: from which it draws in grading, where what comes ``first`` is asked before it; None: ``check`` asks,
-                with its own probe, so that all answer to the same draws.
-            given: how to make what a check can name beside student and probe.
-
-        Raises:
-            Failure: with what is wrong. An answer at which the check itself breaks off is wrong too.
-            Undecided: when the check cannot tell.
-            TimeIsUpError: the answer did not end.
-        """
-        with use_fresh_settings():
-            try:
-                if probe is not None and callable(self.first):
-                    ask_first(self.first, student, probe)
-                named = inspect.signature(self.function).parameters if given else ()
-                more = {name: given[name]() for name in named if name in given}
-                self.function(student, Probe(self.name, is_secret=False) if probe is None else probe, **more)
-            except (Failure, Undecided, KeyboardInterrupt, TimeIsUpError):
-                raise
-            except BaseException as error:  # whatever an odd answer sets off
-                failure = make_incomparable_failure(student.name, student.record, error)
-                failure.error = error
-                raise failure from None
-
-
-def ask_first(claim: CheckFunction, student: Student, probe: Probe) -> None:
-    """Ask a claim before another one.
-
-    Raises:
-        Failure: it does not hold.
-    """
-    try:
-        claim(student, probe)
-    except Failure as failure:  # that is told where it is asked, and the check behind it waits for it
-        failure.is_anothers = True
-        raise
 
 
 @dataclass(frozen=True)

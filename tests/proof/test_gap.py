@@ -6,12 +6,12 @@ a public check each, which other tests hold.
 
 import pytest
 
+from exercise_kit.engine.evaluate_check import evaluate_check
 from exercise_kit.engine.probes import silence
 from exercise_kit.engine.student import Student
-from exercise_kit.engine.verdict import Failure, Undecided
 from exercise_kit.judge.scoring import compute_fraction
 from tests.our_hidden_checks import hidden_checks
-from tests.proof.judging import MutantJudge, OutOfTime, limit_time_and_memory, make_objects
+from tests.proof.judging import MutantJudge, limit_time_and_memory, make_objects
 from tests.proof.kept import compute_or_recall
 from tests.proof.solutions import list_solved, solution_mutants
 from tests.proof.variants import some
@@ -32,15 +32,12 @@ class InPublic:
 
     def passes_public_checks(self, objects):
         for check in self._order:
-            try:
-                with silence(), limit_time_and_memory():
-                    check.ask(Student(dict(zip(self._names, objects, strict=True))))
-            except (Failure, OutOfTime):
+            with silence(), limit_time_and_memory():
+                failure = evaluate_check(check, Student(dict(zip(self._names, objects, strict=True)))).failure
+            if failure:
                 self._order.remove(check)
                 self._order.insert(0, check)
                 return False
-            except Undecided:
-                continue
         return True
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exercise_kit.engine.exercise import ask_first
+from exercise_kit.engine.evaluate_check import ask_first
 from exercise_kit.engine.probes import Probe
 from exercise_kit.engine.student import Student
 from vit_course.exercises.l10_modern.drop_path import claims
