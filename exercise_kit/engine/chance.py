@@ -1,4 +1,4 @@
-"""Wrong numbers that chance has made: a check that is asked again, with another seed, finds others.
+"""Wrong numbers that chance has made, or an earlier call: a check that is asked again finds others.
 
 What is said of such numbers, where the first difference is or which axis they follow, is about nothing. Where an
 exercise draws by itself, weights say, a check gives other numbers for everybody, and tells nothing of this kind.
@@ -20,15 +20,20 @@ from exercise_kit.engine.records import is_same_record
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import Failure, Undecided
 
-_SEEDS = 1, 2
-_LOOK = "Which line of yours draws random numbers, and who asked for it?"
+_SEEDS, _ONE_SEED = (1, 2), (1, 1)
+_BY_CHANCE = *RANDOM, "Which line of yours draws random numbers, and who asked for it?"
+_BY_EARLIER_CALL = (
+    "it gives other numbers when the same call is made again",
+    "one and the same result from every call",
+    "What does your code keep from one call to the next: a list behind `=` in a `def` line, or a name of the notebook?",
+)
 _WITNESSES = 3  # known mistakes that tell whether a check gives everybody other numbers
 
 
 def mark_numbers_made_by_chance(
     exercise: Exercise, outcomes: Sequence[Outcome], make_student: Callable[[], Student]
 ) -> list[Outcome]:
-    """Say of wrong numbers that nobody has named that they are made by chance, where they are.
+    """Say of wrong numbers that nobody has named that they are made by chance, or by an earlier call, where they are.
 
     Only the first of them is asked again; what others say follows from the same.
 
@@ -40,7 +45,8 @@ def mark_numbers_made_by_chance(
     unnamed = [each for each in outcomes if each.result.is_unnamed_number and not each.result.guard]
     if not unnamed or not _fails_by_chance(exercise, unnamed[0].check, make_student):
         return list(outcomes)
-    first = replace(unnamed[0].result, seen=RANDOM[0], expected=RANDOM[1], look=_LOOK)
+    seen, expected, look = _BY_CHANCE if _is_repeatable(unnamed[0].check, make_student, _ONE_SEED) else _BY_EARLIER_CALL
+    first = replace(unnamed[0].result, seen=seen, expected=expected, look=look)
     told = {each.check.name: replace(each.result, same_as=first.name) for each in unnamed} | {first.name: first}
     return [replace(each, result=told.get(each.check.name, each.result)) for each in outcomes]
 
@@ -57,9 +63,9 @@ def _is_repeatable_with_mistake(mistake: Misconception, names: tuple[str, ...], 
     return _is_repeatable(check, lambda: Student(dict(zip(names, mistake.objects, strict=True))))
 
 
-def _is_repeatable(check: Check, make_student: Callable[[], Student]) -> bool:
-    """Say whether a check finds the same with two seeds."""
-    return is_same_record(*(_run_check_with_seed(check, make_student(), seed) for seed in _SEEDS))
+def _is_repeatable(check: Check, make_student: Callable[[], Student], seeds: tuple[int, int] = _SEEDS) -> bool:
+    """Say whether a check finds the same with two seeds, or twice with one."""
+    return is_same_record(*(_run_check_with_seed(check, make_student(), seed) for seed in seeds))
 
 
 def _run_check_with_seed(check: Check, student: Student, seed: int) -> list[object]:

@@ -187,6 +187,9 @@ def _suggest_where_to_look(error: Raised) -> str:
         and any(_AXES.search(each) for each in error.tensors)
     ):
         return "`.T` turns all axes round, those of batch and heads too. Which two have to change places?"
+    sizes = re.search(r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\)", error.words)
+    if sizes and abs(int(sizes[1]) - int(sizes[2])) == 1 and "1" not in sizes.groups():
+        return "Along that axis one of them has one more than the other. Which one is it, and does it belong there?"
     if "must match the size of tensor" in error.words and " * " in error.line and len(error.tensors) == 2:
         return "`*` multiplies number by number. Is that meant there, or a product of matrices?"
     if error.is_a("ValueError") and error.line.startswith("`raise "):

@@ -303,6 +303,30 @@ def _find_layer_made_in_forward(definition: Definition) -> Slip | None:
     return None
 
 
+def _find_list_kept_between_calls(definition: Definition) -> Slip | None:
+    """A list that is the default of a parameter, and that each call adds to: ``def losses_of(loader, found=[])``."""
+    for node in definition.functions.values():
+        arguments, inside = [*node.args.posonlyargs, *node.args.args], list(ast.walk(node))
+        grown = {
+            each.func.value.id
+            for each in inside
+            if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in _ADDS
+            if isinstance(each.func.value, ast.Name)
+        } | {each.target.id for each in inside if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)}
+        defaults = zip(
+            [*arguments[len(arguments) - len(node.args.defaults) :], *node.args.kwonlyargs],
+            [*node.args.defaults, *node.args.kw_defaults],
+            strict=True,
+        )
+        for argument, default in defaults:
+            if isinstance(default, ast.List) and argument.arg in grown:
+                written = f"{argument.arg}={ast.unparse(default)}"
+                seen = f"the list of `{written}` in the `def` line is made once, and each call adds to the one before"
+                look = "When does Python make what stands behind `=` in a `def` line?"
+                return Slip("A call begins with what the call before has left.", seen, look, certain=True, cause=True)
+    return None
+
+
 def _find_init_argument_not_stored(definition: Definition) -> Slip | None:
     """A method that reads an argument of ``__init__`` by its bare name, and so finds one of the notebook, or none."""
     written = definition.functions if definition.is_class and "__init__" in definition.functions else {}
@@ -332,8 +356,14 @@ CAUSES: tuple[Search, ...] = (
     _find_local_instead_of_attribute,
     _find_layer_made_in_forward,
     _find_init_argument_not_stored,
+    _find_list_kept_between_calls,
 )
-CERTAIN: tuple[Search, ...] = (_find_return_in_loop, _find_power_before_division, _find_unread_argument)
+CERTAIN: tuple[Search, ...] = (
+    _find_return_in_loop,
+    _find_power_before_division,
+    _find_unread_argument,
+    _find_list_kept_between_calls,
+)
 # what to search for, and the failures that it makes
 SEARCHES: tuple[tuple[Search, tuple[Reason, ...]], ...] = (
     (_find_missing_self, (Reason.RAISED,)),

@@ -241,10 +241,12 @@ def _flag_possible_bypasses(
     # imports torch, which nbgrader's process does not need
     from exercise_kit.submission.possible_bypass import find_possible_bypass
 
-    told = set()
-    for each in answers:
-        if each.source and (found := find_possible_bypass(each.name, objects[each.name], cells)):
-            if not found.by_answer and found in told:  # one cell is around all answers
+    suspects = [(each, find_possible_bypass(each.name, objects[each.name], cells)) for each in answers if each.source]
+    told = {found for _, found in suspects if found and found.by_answer}
+    for each, found in suspects:
+        if found:
+            # one cell is around all answers, and one answer's is around the others
+            if not found.by_answer and {found, replace(found, by_answer=True)} & told:
                 continue
             told.add(found)
             where = f", in the line {quote_first_line(found.line, 80)}" if found.line else ""

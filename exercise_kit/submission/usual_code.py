@@ -77,6 +77,7 @@ _PARTS = {
 }
 _OF_TORCH_NAMES = """
     _assert _check _check_is_size _check_value _calculate_fan_in_and_fan_out _calculate_correct_fan
+    _ConvNd _BatchNorm _NormBase _InstanceNorm _DropoutNd _Loss _LRScheduler
 """
 _OF_TORCH = frozenset(_OF_TORCH_NAMES.split())
 # modules of torch that hold nothing but functions and classes for everybody: one of them may be looked up by its name

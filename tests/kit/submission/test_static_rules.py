@@ -212,6 +212,7 @@ def test_a_test_of_rotations_that_compares_with_ones_own_is_seen():
         "self.__dict__.update(size=size)\nself.__dict__['depth'] = 2",
         "self.act = getattr(F, name)\nself.layer = getattr(nn, name.title())()",
         "fan, _ = nn.init._calculate_fan_in_and_fan_out(self.weight)",
+        "self.is_a_convolution = isinstance(size, nn.modules.conv._ConvNd)",
         "import calendar, gzip, zoneinfo, natsort, polars, omegaconf\nself.month = calendar.month_name[1]",
     ],
 )
