@@ -199,6 +199,9 @@ is_told("VisionTransformer", "`x = self.blocks(x)`", "A ModuleList is a list", n
 is_told("VisionTransformer", "`blocks` has 2, and 3 are asked for", never="A tensor is a parameter when")(
     edit_vit("range(config.depth)", "range(config.depth - 1)"), "OneBlockLess"
 )
+is_told(
+    "VisionTransformer", "Which shapes have the parameters of one block", never="How many times does your code call"
+)(edit_vit("config.mlp_ratio", "int(config.mlp_ratio)"), "RatioCut")
 is_told("VisionTransformer", "inside the loop `for block in self.blocks`, which ends in its first round")(
     edit_vit(BLOCKS, RETURN_INSIDE), "ReturnInTheLoop"
 )
@@ -216,6 +219,43 @@ def children_but_the_last(model, loader, device):
             labels.append(targets.cpu())
     model.train(was)
     return torch.cat(features), torch.cat(labels)
+
+
+@is_told("extract_features", "the list of `features=[]` in the `def` line is made once", never=("joined", "random"))
+def features_kept_between_calls(model, loader, device, features=[]):  # noqa: B006
+    labels, handle = [], model.head.register_forward_pre_hook(lambda _, inputs: features.append(inputs[0].cpu()))
+    modes = {part: part.training for part in model.modules()}
+    model.eval()
+    with torch.no_grad():
+        for images, targets in loader:
+            model(images.to(device))
+            labels.append(targets.cpu())
+    handle.remove()
+    for part, training in modes.items():
+        part.training = training
+    return torch.cat(features), torch.cat(labels)
+
+
+@is_told("parameter_groups", "it gives other numbers when the same call is made again", never="random")
+def groups_kept_between_calls(model, weight_decay, decayed=[], others=[]):  # noqa: B006
+    weights = {id(part.weight) for part in model.modules() if isinstance(part, nn.Linear | nn.Conv2d)}
+    for parameter in model.parameters():
+        (decayed if id(parameter) in weights else others).append(parameter)
+    return [{"params": decayed, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+
+
+@is_told("mean_attention_distance", "has one more than the other", never="product of matrices")
+def first_token_always_dropped(weights, grid, patch_size):
+    rows, columns = (axis.flatten().float() for axis in torch.meshgrid(*map(torch.arange, grid), indexing="ij"))
+    distances = patch_size * torch.hypot(rows - rows[:, None], columns - columns[:, None])
+    among = weights[..., 1:, 1:]
+    among = among / among.sum(dim=-1, keepdim=True)
+    return (among * distances).sum(dim=-1).mean(dim=(0, 2))
+
+
+@is_told("count_parameters", "What does your `return` line give back?")
+def printed_and_not_returned(config):
+    print(config.embed_dim)
 
 
 @is_told("attention_rollout", "ends in its first round", never=("wrong order", "cpu", "CPU"))

@@ -275,6 +275,7 @@ def rates(
         "groups": for each dict its "keys", "lr", "holder" (the type of its "params") and "names" ("?" and the type's
             name for what is no parameter of the model); None for anything that is no dict.
         "frozen": names of the parameters that require no gradient afterward.
+        "lost": names of the parameters that the model has no more.
     """
     model = build_model_of_parts(parts)
     for name in frozen:
@@ -286,6 +287,7 @@ def rates(
         "returned": type(returned).__name__,
         "groups": [_describe_group(each, names) for each in listed],
         "frozen": [name for name, each in model.named_parameters() if not each.requires_grad],
+        "lost": sorted({*names.values()} - {name for name, _ in model.named_parameters()}),
     }
 
 

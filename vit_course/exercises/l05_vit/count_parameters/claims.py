@@ -86,7 +86,9 @@ def the_count_is_an_int(student: Student, probe: Probe) -> None:
     """The count is an int."""
     result = student(draw_plain_config(probe, WIDE_MODEL))
     if not isinstance(result, int) or isinstance(result, bool):
-        look = "Which number in your formula is not whole by nature?" if isinstance(result, float) else ""
+        look = "What does your `return` line give back?"
+        if isinstance(result, float):
+            look = "Which number in your formula is not whole by nature?"
         raise Failure(f"count_parameters gave {describe_kind(result)}", "an int", look)
 
 

@@ -277,10 +277,14 @@ def every_block_has_its_own_parameters(student: Student, probe: Probe) -> None:
     sizes = list_parameter_shapes(replace(WIDE_MODEL, depth=4)).items()
     two_blocks = sum(math.prod(size) for name, size in sizes if name.startswith(("blocks.2.", "blocks.3.")))
     if counts[4] - counts[2] != two_blocks:
+        shared = (counts[4] - counts[2]) % (two_blocks // 2) == 0
+        look = "How many times does your code call EncoderBlock(...) when depth is 4?"
         raise Failure(
             f"the model has {counts[2]} parameters with depth 2 and {counts[4]} with depth 4",
             f"{two_blocks} more, the parameters of two blocks",
-            "How many times does your code call EncoderBlock(...) when depth is 4?",
+            look
+            if shared
+            else "Which shapes have the parameters of one block of yours? Which field tells each of them?",
         )
 
 

@@ -74,12 +74,16 @@ def call_and_expect_groups(
     made_of = {name: [kind, list(sizes)] for name, (kind, sizes) in parts.items()}
     notes = student.run_fixture("rates", parts=made_of, backbone_lr=rates[0], head_lr=rates[1], **fields)
     student.forget()
-    changed = sorted({*map(str, notes["frozen"])} ^ {*fields.get("frozen", ())})
+    changed = sorted({*map(str, notes["frozen"])} ^ {*fields.get("frozen", ())} - {*map(str, notes["lost"])})
     found = notes["groups"]
     keys = [None if each is None else tuple(sorted({"params", "lr"} & set(each["keys"]))) for each in found]
     is_pair = keys == [("lr", "params")] * 2 and notes["returned"] in ("list", "tuple")
-    if changed or not is_pair:
-        student.note(("odd", notes["returned"], tuple(keys), tuple(changed)))
+    lost = sorted(map(str, notes["lost"]))
+    if lost or changed or not is_pair:
+        student.note(("odd", notes["returned"], tuple(keys), tuple(changed), tuple(lost)))
+    if lost:
+        look = "What are the groups for: to deal the parameters out, or to take the model apart?"
+        raise Failure(f"after the call the model has no {format_names_as_code(lost)}", "the model as it was", look)
     if changed:
         look = "What are the groups for: to deal the parameters out, or to change them?"
         raise Failure(f"the call changed whether `{changed[0]}` learns", "parameters as they were", look)

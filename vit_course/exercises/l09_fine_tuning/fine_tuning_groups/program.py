@@ -37,6 +37,8 @@ def fine_tuning_groups(model: nn.Module, backbone_lr: float, head_lr: float) -> 
     # bug "the rate under another key": pairs = zip((backbone, head), rates, strict=True)
     # bug "the rate under another key": groups = [{"params": params, "learning_rate": lr} for params, lr in pairs]
     return groups
+    # bug "the head taken out": model.head = nn.Identity()
+    # bug "the head taken out": return groups
     # bug "the head first": return groups[::-1]
     # bug "generators for lists": return [{**group, "params": (each for each in group["params"])} for group in groups]
     # bug "one dict for both": return {"backbone": groups[0], "head": groups[1]}

@@ -5,7 +5,7 @@ The oracle is the objective itself: it is convex, so an answer near its minimum 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -132,10 +132,12 @@ def _round_objective(number: float) -> float:
     return round(number, 1 if number < 100 else -1)
 
 
-@linear_probe.check(guard=True)
+@linear_probe.check(guard=True, points=0.3, first="it_finds_the_minimum")
 def a_linear_layer_comes_back(student: Student, probe: Probe) -> None:
     """It gives an nn.Linear with a bias, from features to logits."""
-    for task in (draw_clouds_of_points(probe, 40, 5, 3), draw_clouds_of_points(probe, 30, 3, 6)):
+    first, second = draw_clouds_of_points(probe, 40, 5, 3), draw_clouds_of_points(probe, 30, 3, 6)
+    unseen = replace(first, num_classes=first.num_classes + 2)  # classes of which there is no image
+    for task in (first, second, unseen):
         call_and_expect_linear(student, task)
 
 

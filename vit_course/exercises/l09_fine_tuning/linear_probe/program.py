@@ -15,6 +15,8 @@ def linear_probe(
     # bug "centered in place for the fit": features -= features.mean(dim=0)
     # bug "centered in place for the fit": inputs = features
     layer = nn.Linear(features.shape[1], num_classes, device=features.device, dtype=features.dtype)
+    # bug "classes counted from the labels": found = int(labels.max()) + 1
+    # bug "classes counted from the labels": layer = nn.Linear(features.shape[1], found).to(features)
     # bug "no bias": layer = nn.Linear(features.shape[1], num_classes, False, features.device, features.dtype)
     # bug "always float32": layer = nn.Linear(features.shape[1], num_classes, device=features.device)
     # bug "layer on the cpu": layer = nn.Linear(features.shape[1], num_classes, dtype=features.dtype)

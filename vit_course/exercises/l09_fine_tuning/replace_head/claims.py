@@ -1,6 +1,6 @@
 """`replace_head`: a copy of a model with another head.
 
-What the new head starts with is its author's choice; each check is a fact that holds for all of them.
+The new head's numbers are drawn by whoever makes it; each check is a fact that holds for all draws.
 """
 
 from __future__ import annotations
@@ -111,6 +111,27 @@ def the_head_starts_afresh(student: Student, probe: Probe) -> None:
         if any(known):
             seen = f"of {num_classes} rows of the new head {sum(known)} are rows of the old one"
             raise Failure(seen, "a head that starts afresh", "What did class 0 mean before, and what does it mean now?")
+
+
+@replace_head.check(
+    needs=the_head_has_the_new_sizes, worth=0.5, points=0.25, first=the_backbone_keeps_what_it_has_learned
+)
+def the_head_starts_as_pytorch_starts_one(student: Student, probe: Probe) -> None:
+    """The new head's numbers are as PyTorch starts those of a Linear: evenly spread up to 1 / √embed_dim."""
+    config, _ = draw_config_and_num_classes(probe)
+    head = call_and_read_notes(student, probe, config, 128)["head"]
+    bound = config.embed_dim**-0.5
+    # 1280 numbers and more, or 128: evenly spread from -bound to bound, half of them are within half of it
+    for name, least in (("weight", 0.4), ("bias", 0.25)):
+        numbers = head[name].double().abs() / bound
+        share, most = float((numbers < 0.5).double().mean()), float(numbers.max())
+        as_usual = least < share < 1 - least and most <= 1 + 1e-6
+        student.note((name, as_usual, most == 0))
+        if not as_usual:
+            what = "is all zeros" if most == 0 else f"goes up to {most * bound:.3g}, {share:.0%} below {bound / 2:.3g}"
+            wanted = f"as a new nn.Linear has them: evenly spread from {-bound:.3g} to {bound:.3g}"
+            look = "What does nn.Linear do with its numbers, and who touches them after it?"
+            raise Failure(f"the {name} of the new head {what}", wanted, look)
 
 
 @replace_head.check(

@@ -31,6 +31,9 @@ def replace_head(model: Any, num_classes: int) -> Any:
     # bug "old rows kept": rows = min(num_classes, old.out_features)
     # bug "old rows kept": other.head.weight.data[:rows] = old.weight.data[:rows]
     # bug "old rows kept": return other
+    # bug "a head of zeros": for parameter in other.head.parameters():
+    # bug "a head of zeros":     nn.init.zeros_(parameter)
+    # bug "a head of zeros": return other
     # bug "frozen as the old head": other.head.requires_grad_(old.weight.requires_grad)
     # bug "frozen as the old head": return other
     # bug "the head alone": return other.head
