@@ -95,6 +95,14 @@ def describe_leftover_stub_line(definitions: Sequence[Definition]) -> str:
     return ""
 
 
+def describe_unwritten_part(name: str, definitions: Sequence[Definition]) -> str:
+    """A sentence where all of an answer is written, and something that it uses is not; "" elsewhere."""
+    functions = [ast.unparse(node) for each in definitions for node in each.functions.values()]
+    if not functions or any("NotImplementedError" in each for each in functions):
+        return ""
+    return f"{name} is written, but uses another exercise that is not written yet. Write that one first."
+
+
 def describe_misnamed_answer(name: str, value: object) -> str:
     """A sentence where the stub called ``name`` stands beside an answer of nearly that name; "" elsewhere.
 

@@ -27,7 +27,12 @@ from exercise_kit.engine.notebook_or_script import explain_outdated_answer, prin
 from exercise_kit.engine.pace import describe_pace
 from exercise_kit.engine.printed import print_first_call_alone
 from exercise_kit.engine.probes import disable_compilation, silence
-from exercise_kit.engine.python_slips import describe_leftover_stub_line, describe_misnamed_answer, find_definitions
+from exercise_kit.engine.python_slips import (
+    describe_leftover_stub_line,
+    describe_misnamed_answer,
+    describe_unwritten_part,
+    find_definitions,
+)
 from exercise_kit.engine.report_lines import make_report_lines, mark_waiting
 from exercise_kit.engine.student import Student
 from exercise_kit.engine.verdict import CheckResult, Report, Verdict
@@ -101,7 +106,8 @@ def make_report(exercise: Exercise, objects: Sequence[object], points: float | N
     if unwritten and not any(each.verdict == Verdict.PASS for each in results):
         problem = f"{exercise.name} is not written yet. Fill in its cell, run it, and check again."
         by_name = (describe_misnamed_answer(name, each) for name, each in zip(exercise.objects, objects, strict=True))
-        problem = describe_leftover_stub_line(written) or next(filter(None, by_name), problem)
+        by_lines = describe_leftover_stub_line(written), describe_unwritten_part(exercise.name, written)
+        problem = next(filter(None, (*by_lines, *by_name)), problem)
     if unwritten and not problem and (left_over := describe_leftover_stub_line(written)):
         note = " ".join(filter(None, (left_over, note)))
     complete = not (unwritten and exercise.is_class)

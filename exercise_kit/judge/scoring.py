@@ -14,7 +14,7 @@ from exercise_kit.engine.course import course
 from exercise_kit.engine.evaluate_check import Outcome, make_check_result
 from exercise_kit.engine.exercise import Check
 from exercise_kit.engine.name_failures import find_first_failed_check
-from exercise_kit.engine.python_slips import describe_leftover_stub_line
+from exercise_kit.engine.python_slips import describe_leftover_stub_line, describe_unwritten_part
 from exercise_kit.engine.report_lines import make_report_lines
 from exercise_kit.engine.slip_searches import Definition
 from exercise_kit.engine.verdict import CheckResult, Verdict
@@ -98,7 +98,7 @@ def score_checks(
         begun = any(each.verdict == Verdict.PASS for each in results)
         reason, what = (Reason.PARTLY_WRITTEN, "something in {}") if begun else (Reason.NOT_WRITTEN, "{}")
         problem, kind = (f"{what.format(whose)} is not written yet" for whose in (exercise, "the answer"))
-        problem = describe_leftover_stub_line(written) or problem
+        problem = describe_leftover_stub_line(written) or describe_unwritten_part(exercise, written) or problem
         results = tuple(
             replace(each, seen="", kind="", same_as="") if each.unwritten and not each.leads else each
             for each in results

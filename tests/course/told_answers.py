@@ -244,6 +244,18 @@ def groups_kept_between_calls(model, weight_decay, decayed=[], others=[]):  # no
     return [{"params": decayed, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
 
 
+class UnwrittenViT(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        raise NotImplementedError
+
+
+@is_told("fix_vit", "is written, but uses another exercise that is not written yet")
+class WrittenUponNothing(UnwrittenViT):
+    def forward(self, images):
+        return self.head(self.norm(self.blocks(images))[:, 0])
+
+
 @is_told("mean_attention_distance", "has one more than the other", never="product of matrices")
 def first_token_always_dropped(weights, grid, patch_size):
     rows, columns = (axis.flatten().float() for axis in torch.meshgrid(*map(torch.arange, grid), indexing="ij"))

@@ -134,7 +134,8 @@ class Left:
         parameters, weights = self._parameters.items(), self._weights
         return {
             "modes": [name or "the model" for name, each in self._parts.items() if each.training != self._modes[name]],
-            "hooks": [name or "the model" for name in hooks + replaced],
+            "hooks": [name or "the model" for name in hooks],
+            "replaced": [name or "the model" for name in replaced],
             "gradients": [name for name, each in parameters if not _is_same_tensor(each.grad, self._gradients[name])],
             "frozen": [name for name, each in parameters if each.requires_grad != self._learning[name]],
             "changed": [name for name, each in parameters if not torch.equal(each.detach(), weights[name])],
@@ -166,7 +167,8 @@ def predict(
     Returns:
         "returned": the result.
         "modes": names of parts whose mode has changed.
-        "hooks": names of parts with other hooks or another forward than before.
+        "hooks": names of parts with other hooks than before.
+        "replaced": names of parts with a forward that is not their class's.
         "gradients": names of parameters with another gradient than before.
         "frozen": names of parameters that now require a gradient and did not before, or the other way round.
         "changed": names of parameters with other numbers than before.
@@ -190,7 +192,7 @@ def predict_stopped(function: Callable[..., Any], weights: Weights, config: ViTC
     """Call ``function(model, image)`` with a model in training mode, which an image of another size stops.
 
     Returns:
-        "modes", "hooks", "frozen": as in :func:`predict`.
+        "modes", "hooks", "replaced", "frozen": as in :func:`predict`.
         "recording": whether torch still records gradients.
     """
     model = SmallViT(weights, config).train()
@@ -198,7 +200,8 @@ def predict_stopped(function: Callable[..., Any], weights: Weights, config: ViTC
     with suppress(Exception):
         function(model, image)
     behind = left.list_what_is_left()
-    return {name: behind[name] for name in ("modes", "hooks", "frozen")} | {"recording": torch.is_grad_enabled()}
+    names = "modes", "hooks", "replaced", "frozen"
+    return {name: behind[name] for name in names} | {"recording": torch.is_grad_enabled()}
 
 
 def _leave_traces_of_earlier_use(model: SmallViT) -> None:

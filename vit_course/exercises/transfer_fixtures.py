@@ -132,7 +132,7 @@ def featuring(
         "returned": the result.
         "graph": whether its tensors have a graph.
         "modes": names of parts whose mode has changed.
-        "hooks": whether a part has a hook, or another forward.
+        "hooks", "replaced": whether a part has a hook; or a forward that is not its class's.
         "head": whether the head is the same as before.
         "frozen": names of parameters that require no gradient.
         "gradients": names of parameters that have a gradient.
@@ -152,6 +152,7 @@ def featuring(
         "graph": any(each.requires_grad for each in tensors),
         "modes": behind["modes"],
         "hooks": bool(behind["hooks"]),
+        "replaced": bool(behind["replaced"]),
         "head": model.head is head,
         "frozen": [name for name, each in model.named_parameters() if not each.requires_grad],
         "gradients": [name for name, each in model.named_parameters() if each.grad is not None],
@@ -166,7 +167,7 @@ def featuring_stopped(
     """Call it with a model in training mode, and with batches one of which stops the model.
 
     Returns:
-        "modes", "hooks", "frozen": names of parts and parameters that differ from before.
+        "modes", "hooks", "replaced", "frozen": names of parts and parameters that differ from before.
         "head": whether the head is the same as before.
         "recording": whether torch still records gradients.
     """
@@ -175,7 +176,7 @@ def featuring_stopped(
     with suppress(Exception):
         function(model, SmallLoader(batches), torch.device("cpu"))
     behind = left.list_what_is_left()
-    notes: dict[str, Any] = {name: behind[name] for name in ("modes", "hooks", "frozen")}
+    notes: dict[str, Any] = {name: behind[name] for name in ("modes", "hooks", "replaced", "frozen")}
     return {**notes, "head": model.head is head, "recording": torch.is_grad_enabled()}
 
 

@@ -41,6 +41,7 @@ ONE_ROW, ONE_COLUMN = replace(WIDE, image_size=(2, 10)), replace(TALL, image_siz
 MAP_AXES = ("row", "column")
 APART = ("blocks.0",)
 WHAT_STILL_RUNS = "Which lines of yours still run when the model raises?"
+WHO_PUTS_BACK = "What did that part have before you wrote into it, and who puts that back?"
 
 
 def compute_attention_of_block(weights: Weights, image: Tensor, config: ViTConfig, block: int) -> Tensor:
@@ -233,7 +234,7 @@ def no_gradient_is_kept(student: Student, probe: Probe) -> None:
 @predict_with_attention.check(needs=two_tensors_come_back, guard=True, points=0.2, first=expect_both_tensors_are_right)
 def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
     """Nothing is left behind in model and image: no hook, no frozen or changed parameter, no other gradient."""
-    judged = ("hooks", "frozen", "changed", "gradients", "image_changed", "recording")
+    judged = ("hooks", "replaced", "frozen", "changed", "gradients", "image_changed", "recording")
     answer = _Prediction(student, probe, WIDE, *judged)
     answer.expect_shapes()
     left: Sequence[tuple[str, str, str]] = (
@@ -242,6 +243,7 @@ def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
             "a hook is left behind on {}, or somebody else's is gone",
             "What did the registration give you, and what can that do?",
         ),
+        ("replaced", "another `forward` is left behind on {}", WHO_PUTS_BACK),
         (
             "frozen",
             "{} was frozen, or was freed",
@@ -285,6 +287,7 @@ def describe_first_trace_left(notes: Mapping[str, Any]) -> str:
     clauses = {
         "modes": "{} is in another mode",
         "hooks": "another hook is on {}",
+        "replaced": "another `forward` is on {}",
         "frozen": "{} is frozen, or freed",
     }
     traces = [clause.format(str(notes[name][0])) for name, clause in clauses.items() if notes[name]]

@@ -32,6 +32,7 @@ from vit_course.exercises.l05_vit.vision_transformer.claims import (
 from vit_course.exercises.l08_inside.predict_with_attention.claims import (
     APART,
     WHAT_STILL_RUNS,
+    WHO_PUTS_BACK,
     describe_first_trace_left,
     expect_unchanged_modes,
 )
@@ -156,13 +157,14 @@ def no_graph_is_kept(student: Student, probe: Probe) -> None:
 @extract_features.check(needs=every_image_has_a_row, guard=True, points=0.5, first=the_features_are_what_the_head_reads)
 def the_model_is_left_as_it_was(student: Student, probe: Probe) -> None:
     """The model has its old head and no hook, and what was frozen is frozen; torch records gradients as before."""
-    judged = ("hooks", "head", "frozen", "gradients", "recording")
+    judged = ("hooks", "replaced", "head", "frozen", "gradients", "recording")
     call = _Call(student, probe, *judged, frozen=FROZEN)
     call.expect_shapes()
     notes = call.notes
     frozen = sorted({*map(str, notes["frozen"])} ^ {*FROZEN})
     left = (
         (notes["hooks"] is True, "a hook is left behind", "What did the registration give you, and what can that do?"),
+        (notes["replaced"] is True, "a part has another `forward`", WHO_PUTS_BACK),
         (not notes["head"], "the model has another head than before", "What did you put in its place, and until when?"),
         (bool(frozen), f"{', '.join(frozen)}: frozen or freed", "Does taking features need a change to what learns?"),
         (bool(notes["gradients"]), "parameters have a gradient now", "Who called backward?"),
