@@ -72,6 +72,8 @@ def describe_parts_carried_forward(
     calls = f"calls your {join_names(names)}, which {'is' if len(names) == 1 else 'are'} not right"
     if not failed_count:
         return f"{name} is right. It {calls}: the mistake is there, and costs points there alone."
+    if not gained_count:
+        return f"{name} {calls}. What fails below fails with right ones in their places, too."
     more = "1 more check passes and counts" if gained_count == 1 else f"{gained_count} more checks pass and count"
     return f"{name} {calls}. With right ones in their places {more}; what fails below is the mistake of {name}."
 

@@ -22,21 +22,33 @@ from exercise_kit.judge.replays import find_commonest_misconception
 from exercise_kit.judge.result import ExerciseResult
 from exercise_kit.reasons import Reason
 
+FAILS_ALL_THE_SAME = "it is not so with right answers to the exercises that it calls, either"
 
-def merge_outcomes(own_outcomes: Sequence[Outcome], right_outcomes: Sequence[Outcome]) -> tuple[list[Outcome], int]:
+
+def merge_outcomes(
+    own_outcomes: Sequence[Outcome], right_outcomes: Sequence[Outcome]
+) -> tuple[list[Outcome], int] | None:
     """The outcomes that count, and how many checks pass only with the model solutions of the parts.
+
+    None where these change nothing: none passes that failed, and none that met a part which is not written has
+    anything else against the answer.
 
     Args:
         own_outcomes: with the student's own parts; a class of which something is not written earns nothing.
         right_outcomes: of the same checks, with the model solutions; those that could not be evaluated are missing.
     """
     again = {each.check.name: each for each in right_outcomes}
-    gained = {name for name, each in again.items() if each.result.verdict == Verdict.PASS} & {
-        each.check.name for each in own_outcomes if each.result.verdict == Verdict.FAIL
-    }
-    if not gained:
-        return list(own_outcomes), 0
-    return [_choose_better_outcome(each, again.get(each.check.name, each)) for each in own_outcomes], len(gained)
+    pairs = [(each, again.get(each.check.name, each)) for each in own_outcomes]
+    failed = [(first, second) for first, second in pairs if first.result.verdict == Verdict.FAIL]
+    gained = sum(second.result.verdict == Verdict.PASS for _, second in failed)
+    if not gained and not any(_fails_for_itself(*pair) for pair in failed):
+        return None
+    return [_choose_better_outcome(*pair) for pair in pairs], gained
+
+
+def _fails_for_itself(first: Outcome, second: Outcome) -> bool:
+    """Say whether what met an unwritten part fails with a right one, too."""
+    return first.result.unwritten and second.result.verdict == Verdict.FAIL and not second.result.unwritten
 
 
 def _choose_better_outcome(first: Outcome, second: Outcome) -> Outcome:
@@ -47,7 +59,12 @@ def _choose_better_outcome(first: Outcome, second: Outcome) -> Outcome:
     """
     if first.result.verdict == Verdict.PASS:
         return first
-    return second if second.result.verdict == Verdict.PASS else replace(first, record=second.record)
+    if second.result.verdict == Verdict.PASS:
+        return second
+    result = first.result
+    if _fails_for_itself(first, second):
+        result = replace(result, seen=FAILS_ALL_THE_SAME, expected="", look="", reason=second.result.reason)
+    return replace(first, record=second.record, result=result)
 
 
 NOTHING_DECIDED = "{} is not graded yet: none of its checks could decide anything, and that is no fault of yours"

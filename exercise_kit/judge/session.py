@@ -208,9 +208,10 @@ class GradingSession:
         if not answer.parts or not failed or self._workers.is_out_of_time:
             return result
         began = time.perf_counter()
-        outcomes, gained = merge_outcomes(first, self._ask_with_model_parts(answer, failed))
-        if not gained:
+        merged = merge_outcomes(first, self._ask_with_model_parts(answer, failed))
+        if merged is None:
             return result
+        outcomes, gained = merged
         parts = [part.exercise for part in answer.parts]
         note = describe_parts_carried_forward(answer.name, parts, wrong_exercises, gained, len(failed) - gained)
         named = self._name_failures(answer.name, outcomes)

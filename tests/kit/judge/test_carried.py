@@ -31,6 +31,8 @@ class PatchEmbedding(nn.Module):
     def forward(self, images):
         return self.projection(patchify(images, self.patch_size)).float()
 """
+ACTIVATED = FLOAT32.replace("return self", "return F.gelu(self").replace(".float()", ")")
+WITHOUT_GRADIENT = FLOAT32.replace("    def forward", "    @torch.no_grad()\n    def forward").replace(".float()", "")
 
 
 @pytest.fixture
@@ -52,6 +54,17 @@ def test_a_right_answer_keeps_its_points(grade_solved_lesson, source):
     assert found["PatchEmbedding"].score == found["PatchEmbedding"].max_score
     assert "It calls your `patchify`, which is not right" in found["PatchEmbedding"].problem
     assert all(each.verdict == "pass" for each in found["PatchEmbedding"].checks)
+
+
+@pytest.mark.parametrize("source", [FLOAT32, ACTIVATED, WITHOUT_GRADIENT])
+def test_its_own_mistake_is_told_where_a_part_is_not_written(grade_solved_lesson, source):
+    """Nothing that is true of the part's stub is said of the answer, and what is right in it counts."""
+    alone = grade_solved_lesson("01_patchify", PatchEmbedding=source)["PatchEmbedding"]
+    found = grade_solved_lesson("01_patchify", PatchEmbedding=source, patchify=UNWRITTEN)["PatchEmbedding"]
+    assert found.misconception == alone.misconception
+    assert 0 < found.score == alone.score < found.max_score
+    assert "calls your `patchify`, which is not right" in found.problem
+    assert not any("not written" in (each.message or "") for each in found.checks)
 
 
 def test_its_own_mistake_still_costs_points_and_has_its_name(grade_solved_lesson):
