@@ -127,7 +127,7 @@ def sinusoidal_positions(num_positions, embed_dim):
     Hand i has the angle position / 10000 ** (2 * i / embed_dim). Its sine stands in
     column 2 * i, its cosine in column 2 * i + 1. Positions are counted from 0.
 
-    returns: (num_positions, embed_dim), float32
+    returns: (num_positions, embed_dim), float32; a new tensor in every call
 
     Raise ValueError, naming embed_dim, when it is odd:
     ValueError("embed_dim 7 is odd").
@@ -295,7 +295,7 @@ def sinusoidal_positions_2d(grid_size, embed_dim):
     others those of its column. Patches come row by row, in the order of patchify.
 
     grid_size: (rows, columns)
-    returns:   (rows * columns, embed_dim), float32
+    returns:   (rows * columns, embed_dim), float32; a new tensor in every call
 
     Each half needs pairs of sine and cosine. So raise ValueError, naming embed_dim,
     when 4 does not divide it: ValueError("embed_dim 6 is not divisible by 4").

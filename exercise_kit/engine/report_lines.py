@@ -37,7 +37,8 @@ def make_report_lines(
 
 def mark_waiting(result: CheckResult, waits_for: CheckResult) -> CheckResult:
     """The line of a check that is not asked, or whose failure says nothing, before another one passes."""
-    reason = f"it waits until “{waits_for.claim}” passes"
+    # for what that one waits for, where it waits itself
+    reason = waits_for.seen if waits_for.waits_for else f"it waits until “{waits_for.claim}” passes"
     waiting = CheckResult(result.name, result.claim, Verdict.UNDECIDED, seen=reason, reason=Reason.WAITS_FOR_CHECK)
     return replace(waiting, worth=result.worth, guard=result.guard, waits_for=waits_for.waits_for or waits_for.name)
 
@@ -94,9 +95,8 @@ def _abbreviate_repetitions(results: Sequence[CheckResult]) -> list[CheckResult]
         known = before != result.name
         if known and result.verdict == Verdict.FAIL:
             result = replace(result, seen="the same as above", expected="", look="", same_as=before)
-        elif known and result.verdict == Verdict.UNDECIDED:
-            waits = result.reason == Reason.WAITS_FOR_CHECK
-            result = replace(result, seen="it waits for the same check" if waits else "the same as above")
+        elif known and result.verdict == Verdict.UNDECIDED and result.reason != Reason.WAITS_FOR_CHECK:
+            result = replace(result, seen="the same as above")
         if names and (first := explained.setdefault(names, result.name)) != result.name:
             result = replace(result, is_repeated=True, same_as=first)
         shortened.append(result)

@@ -68,10 +68,11 @@ def expect_normalized(
         where = ", ".join(f"{axis} {index}" for axis, index in zip(AXES, place, strict=True))
         pixel, channel = float(images[tuple(place)]), place[1]
         came, wanted = (float(each[tuple(place)]) for each in (actual, expected))
-        became = "stayed as it was" if came == pixel else f"became {came:.4g}"
+        digits = next((each for each in range(4, 9) if f"{came:.{each}g}" != f"{wanted:.{each}g}"), 9)
+        became = "stayed as it was" if came == pixel else f"became {came:.{digits}g}"
         statistics = f"mean {float(mean[channel])} and std {float(std[channel])}"
         seen = f"at {where} a pixel of {pixel:.4g} whose channel has {statistics} {became}"
-        return seen, f"{wanted:.4g} for that pixel"
+        return seen, f"{wanted:.{digits}g} for that pixel"
 
     expect_equal(
         student(images, mean, std),

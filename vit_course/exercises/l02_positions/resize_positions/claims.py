@@ -189,14 +189,15 @@ def double_positions_stay_double(student: Student, probe: Probe) -> None:
 def a_grid_that_does_not_fit_is_refused(student: Student, probe: Probe) -> None:
     """Where positions does not have 1 + rows · columns rows, ValueError names the number of its rows."""
     positions, (rows, columns), new = draw_positions_and_two_grids(probe)
-    for held, old in (
-        (positions, (rows, columns + 1)),
-        (positions, (rows - 1, columns)),
-        (positions, (1, rows * columns + 1)),
-        (positions[:, 1:], (rows, columns)),  # a grid without a class token's row
+    for held, old, wanted in (
+        (positions, (rows, columns + 1), new),
+        (positions, (rows - 1, columns), new),
+        (positions, (1, rows * columns + 1), new),
+        (positions, (rows, columns + 1), (rows, columns + 1)),  # nothing to resize, and wrong all the same
+        (positions[:, 1:], (rows, columns), new),  # a grid without a class token's row
     ):
         described = f"{format_shape(held)} positions for an old grid of {old}"
-        expect_value_error(student, (held, old, new), (held.shape[1],), described)
+        expect_value_error(student, (held, old, wanted), (held.shape[1],), described)
 
 
 resize_positions.example("""
