@@ -14,16 +14,16 @@ def resize_positions(positions: torch.Tensor, old_grid: tuple[int, int], new_gri
     # bug "class token taken for a patch": cls_pos, patch_pos = positions[:, :0], positions
     # bug "positions cut from their gradient": cls_pos, patch_pos = positions[:, :1].detach(), positions[:, 1:].detach()
     D = positions.shape[2]
-    # bug "as many patches taken for the same grid": D = positions.shape[2]
-    # bug "as many patches taken for the same grid": if old_grid[0] * old_grid[1] == new_grid[0] * new_grid[1]:
-    # bug "as many patches taken for the same grid":     return positions
-    # bug "copied without gradient at the same grid": D = positions.shape[2]
-    # bug "copied without gradient at the same grid": if old_grid == new_grid:
-    # bug "copied without gradient at the same grid":     return positions.detach().clone()
     if old_grid[0] * old_grid[1] != positions.shape[1] - 1:
         # bug "rows never counted": if D < 0:
         raise ValueError(f"{positions.shape[1]} position embeddings for 1 + {old_grid[0]} * {old_grid[1]} tokens")
     patch_pos = patch_pos.reshape(1, rows, columns, D).permute(0, 3, 1, 2)
+    # bug "as many patches taken for the same grid": patch_pos = patch_pos.reshape(1, rows, columns, D).permute(0, 3, 1, 2)
+    # bug "as many patches taken for the same grid": if old_grid[0] * old_grid[1] == new_grid[0] * new_grid[1]:
+    # bug "as many patches taken for the same grid":     return positions
+    # bug "copied without gradient at the same grid": patch_pos = patch_pos.reshape(1, rows, columns, D).permute(0, 3, 1, 2)
+    # bug "copied without gradient at the same grid": if old_grid == new_grid:
+    # bug "copied without gradient at the same grid":     return positions.detach().clone()
     # bug "reshaped into a picture": patch_pos = patch_pos.reshape(1, D, rows, columns)
     # bug "reshaped both ways": patch_pos = patch_pos.reshape(1, D, rows, columns)
     # bug "dimensions left last": patch_pos = patch_pos.reshape(1, rows, columns, D)
