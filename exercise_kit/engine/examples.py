@@ -39,6 +39,8 @@ def expect_docstring_example(student: Student) -> None:
                 )
                 seen = f"the docstring's example {quote_first_line(source)} gave {quote_first_line(gave, _LONGEST)}"
                 look = "Run that example in a cell, line by line. Which number is the first that you do not expect?"
+                if value is None:
+                    look = "What does your `return` line give back?"
                 if _lacks_only_size_one_axes(_convert_to_printed_form(value), _parse_expected_output(step.want)):
                     look = "The numbers are right, and an axis with one entry is lost. Which line drops it?"
                 raise Failure(seen, f"`{wanted}`, as the docstring says", look)

@@ -98,7 +98,7 @@ def every_parameter_learns(student: Student, probe: Probe) -> None:
     expected = compute_expected_tokens(weights, images)
     output = expect_tensor(module(images), expected.shape, "the embedding")
     if asleep := module.list_parameters_without_gradient(output):
-        look = "Is the projection called in forward, and does what it gives end up in the result?"
+        look = "Is the projection called in forward, and does what it gives stay in torch's graph, up to the result?"
         raise Failure(f"no gradient reaches {join_names(asleep)}", "one for each parameter", look)
 
     def compute_tokens_from_parameters(*values: Tensor) -> Tensor:
