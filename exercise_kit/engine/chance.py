@@ -25,7 +25,9 @@ _BY_CHANCE = *RANDOM, "Which line of yours draws random numbers, and who asked f
 _BY_EARLIER_CALL = (
     "it gives other numbers when the same call is made again",
     "one and the same result from every call",
-    "What does your code keep from one call to the next: a list behind `=` in a `def` line, or a name of the notebook?",
+    # no seed of torch's reaches what numpy or Python's random draws
+    "What is not the same at the second call: a list behind `=` in a `def` line, a name of the notebook, or numbers "
+    "that are drawn outside torch?",
 )
 _WITNESSES = 3  # known mistakes that tell whether a check gives everybody other numbers
 
