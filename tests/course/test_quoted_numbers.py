@@ -15,6 +15,7 @@ import torch
 from exercise_kit.authoring.lesson import read_lesson
 from exercise_kit.engine.lesson_answers import load_right_objects
 from vit_course.metrics import paired_interval
+from vit_course.recipes import RECIPES
 from vit_course.trained import DIGEST
 
 ROOT = Path(__file__).parents[2]
@@ -640,6 +641,33 @@ def test_the_model_that_comes_with_the_course_is_as_good_as_is_said():
     assert all(minutes in text for text in (transfer, LOOK, card))
     assert f"{100 * run['test']['top1']:.2f} % of 10,000" in card
     assert DIGEST in card
+
+
+def test_lunches_that_were_tried_are_quoted_as_logged():
+    lunches = "class-token-0", "stronger-0", "wide-mlp-0", "wide-class-token-0", "stronger-0-float32"
+    runs = [read_results(f"cpu_lunch/{name}.json") for name in lunches]
+    right = [f"{100 * run['test']['top1']:.1f} %" for run in runs]
+    minutes = [f"{run['cpu_seconds'] / 60:.0f} minutes" for run in runs]
+    page = read_page("docs/train.md")
+    assert f"it was right on {right[0]} of the test images after {minutes[0]}." in page
+    assert f"it is right on {right[1]} after {minutes[1]}; with an MLP twice as wide" in page
+    assert f"in the place of ten of these epochs, on {right[2]}." in page
+    assert f"it is right on {right[3]} of the test images: in these seconds" in page
+    assert f"in float32 on the slower machine, it is right on {right[4]}.)" in page
+    assert runs[1]["definition"] == runs[4]["definition"]
+
+
+def test_the_course_s_model_starts_at_random_so_that_lessons_see_what_training_has_written():
+    course, lunch = RECIPES["cpu-course"], RECIPES["cpu-lunch"]
+    assert not any((course.mimetic, course.whitened, course.settings.growth))
+    assert lunch.mimetic
+    torch.manual_seed(0)
+    alike = []
+    for recipe in (lunch, course):
+        table = recipe.build(course.config).positions[0, 1:].detach().unflatten(0, (8, 8))
+        alike.append(torch.cosine_similarity(table[:, 1:], table[:, :-1], dim=2).mean().item())
+    assert f"neighbors in a row have a cosine of {alike[0]:.2f} before the first step" in read_page("docs/train.md")
+    assert abs(alike[1]) < 0.1
 
 
 def test_what_a_step_costs_on_a_cpu_is_what_its_logs_say():

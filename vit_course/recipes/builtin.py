@@ -92,6 +92,8 @@ CPU_LUNCH = replace(
     settings=replace(CPU_COFFEE.settings, epochs=42, augmentation=Augmentation(max_shift=4, flip=True, erase=8)),
     seeds=(0,),
 )
+# starts at random and sees whole images, since lessons look in it for what training alone has written: a mimetic start
+# and resized positions make neighbors alike by themselves (docs/train.md has what that costs in accuracy)
 CPU_COURSE = replace(
     CPU_LUNCH,
     name="cpu-course",
