@@ -22,8 +22,9 @@ NAMED = {
 def read_accuracy_curve(path: Path) -> tuple[list[float], list[float]]:
     """Seconds so far, as many as on the first machine, and per cent right, after each epoch."""
     run = json.loads(path.read_text(encoding="utf-8"))
-    seconds = (each / run.get("slower", 1) for each in run["cpu_seconds"])
-    return list(accumulate(seconds)), [100 * each for each in run["validation_accuracy"]]
+    first, *later = run["cpu_seconds"]
+    seconds = (run.get("cpu_seconds_of_making", 0) + first, *later)
+    return [each / run.get("slower", 1) for each in accumulate(seconds)], [100 * each for each in run["validation_accuracy"]]
 
 
 def draw_runs(axes: Axes) -> None:
