@@ -653,6 +653,7 @@ def test_lunches_that_were_tried_are_quoted_as_logged():
     assert f"it is right on {right[1]} after {minutes[1]}; with an MLP twice as wide" in page
     assert f"in the place of ten of these epochs, on {right[2]}." in page
     assert f"it is right on {right[3]} of the test images: in these seconds" in page
+    assert f"in {runs[3]['cpu_seconds']:,.0f} CPU seconds; some 70 minutes" in page
     assert f"in float32 on the slower machine, it is right on {right[4]}.)" in page
     assert runs[1]["definition"] == runs[4]["definition"]
 
