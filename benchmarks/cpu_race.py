@@ -93,7 +93,8 @@ def learn_from_large_patches(config: ViTConfig, train: ImageDataset, epochs: int
     """
     coarse = RECIPE.build(replace(config, patch_size=2 * config.patch_size), train)
     fine = RECIPE.build(config, train)
-    fit(coarse, train, train.subset(slice(1000)), replace(HALF, epochs=epochs, growth=()), progress=False)
+    settings = replace(HALF, epochs=epochs, growth=(), seed=torch.initial_seed())
+    fit(coarse, train, train.subset(slice(1000)), settings, progress=False)
     size, channels = config.patch_size, config.in_channels
     pixels = torch.eye(channels * size**2)[:, None]  # small patches with one pixel lit each
     lit = unpatchify(pixels, size, (size, size))

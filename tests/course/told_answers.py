@@ -68,7 +68,8 @@ def queries_on_values(query, key, value):
 @is_told(
     "patchify",
     "starts with 1.5, which is no pixel",
-    never="starts with the pixel of image 0, channel 0, row 0, column 0 Exp",
+    "which line computes with its number",
+    never=("starts with the pixel of image 0, channel 0, row 0, column 0 Exp", "Count the patches"),
 )
 def half_added(images, patch_size):
     return patchify(images, patch_size) + 0.5

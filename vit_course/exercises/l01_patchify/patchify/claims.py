@@ -74,10 +74,11 @@ def tokens_run_row_by_row(student: Student, probe: Probe) -> None:
             here, there = (
                 _describe_numbered_pixel(float(each[image, token, 0]), *images.shape[1:]) for each in (tokens, right)
             )
+            look = f"Count the patches of a {down} x {across} grid from 0, row by row: where is number {token}?"
             raise Failure(
                 f"{gave} token {token} of image {image} starts with {here}",
                 f"it starts with {there}",
-                f"Count the patches of a {down} x {across} grid from 0, row by row: where is number {token}?",
+                _find_changed_number(tokens, images) or look,
             )
 
 
@@ -236,12 +237,18 @@ def _expect_right_tokens(
     student: Student, images: Tensor, size: int, described: str, describe: Describe | None = None, look: str = ""
 ) -> None:
     """Right tokens, and no number rounded on its way into one."""
-    name = f"{student.name} of {described}"
-    tokens, right = student(images, size), patches_of(images, size)
-    expect_equal(tokens, right, name, PATCH_AXES, describe, look)
+    name, right = f"{student.name} of {described}", patches_of(images, size)
+    tokens = expect_tensor(student(images, size), right.shape, name)
+    expect_equal(tokens, right, name, PATCH_AXES, describe, _find_changed_number(tokens, images) or look)
     if not torch.equal(tokens, right):
         look = "Which line takes the numbers through another dtype?"
         raise Failure(f"{name} has numbers that are a little off, as if rounded", "the very numbers of the image", look)
+
+
+def _find_changed_number(tokens: Tensor, images: Tensor) -> str:
+    """Where to look if a number is none of the images': then their order is not the first question."""
+    moved = torch.isin(tokens.double(), images.double()).all()
+    return "" if moved else "A pixel is moved, never changed: which line computes with its number?"
 
 
 def draw_images_and_patch_size(probe: Probe) -> tuple[Tensor, int]:
