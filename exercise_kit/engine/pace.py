@@ -28,7 +28,8 @@ from exercise_kit.engine.probes import keep_settings, silence
 
 _FEWEST, _ROUNDS, _SECONDS = 3, 20, 0.05  # as many runs of both, unless they take longer together
 _MOST_SECONDS = 0.05  # that one run of an answer may take, by what a small one took
-_SLOW, _GROWS = 2.0, 1.4  # times the reference's; times as many calls for an axis of twice the length
+_ALIKE, _SLOW = 1.5, 2.0  # times the reference's: the most that is not worth a word, the least that is slow
+_GROWS = 1.4  # times as many calls for an axis of twice the length
 
 
 @dataclass(frozen=True)
@@ -99,26 +100,28 @@ def _write_pace_line(pace: Pace, answer: Any, reference: Any) -> str:
     loops = [each for each in small if _loops_over(pace, answer, small, each)] if slower >= _SLOW else []
     loops = [each for each in loops if not _loops_over(pace, reference, small, each)]
     because = f": a loop over {loops[0]}" if loops else ""
-    speed = (
-        f"{_write_ratio(slower)} the time of the course's own"
-        if _write_ratio(slower)
-        else "as fast as the course's own"
-    )
-    memory = ", with a copy where none is needed" if mine else ""
-    if ours:
-        memory = (
-            f", with {_write_ratio(mine / ours)} its memory" if _write_ratio(mine / ours) else ", with as much memory"
-        )
     measured = ", ".join(f"{count} {name}" for name, count in sizes.items())
     costs = slower >= _SLOW or mine > 1.5 * ours
     why = " No points hang on this: it tells where a loop or a copy is left." if costs else ""
-    return f"Right; {speed}{because}{memory}.{why} Measured with {measured}."
+    return f"Right; {_compare_speed(slower)}{because}{_compare_memory(mine, ours)}.{why} Measured with {measured}."
 
 
-def _write_ratio(ratio: float) -> str:
-    """ "38 times", or "" where it is about the same."""
-    if 0.67 <= ratio <= 1.5:
-        return ""
+def _compare_speed(slower: float) -> str:
+    if slower > _ALIKE:
+        return f"{_write_times(slower)} the time of the course's own"
+    return f"{'' if slower * _ALIKE > 1 else _write_times(1 / slower) + ' '}as fast as the course's own"
+
+
+def _compare_memory(mine: int, ours: int) -> str:
+    """How the bytes that torch was asked for compare, as the end of a sentence."""
+    if not ours:
+        return ", with a copy where none is needed" if mine else ""
+    if mine > _ALIKE * ours:
+        return f", with {_write_times(mine / ours)} its memory"
+    return ", with less memory" if mine * _ALIKE < ours else ", with as much memory"
+
+
+def _write_times(ratio: float) -> str:
     return f"{ratio:.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
 
 

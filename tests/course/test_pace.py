@@ -70,7 +70,24 @@ def test_no_loop_is_named_that_the_course_s_own_part_has_too(slow_clock, name):
     assert ": a loop" not in describe_pace_of_answer(name, getattr(vit_course, name))
 
 
+@pytest.mark.parametrize(
+    ("ratio", "says"),
+    [
+        (0.04, "25 times as fast as"),
+        (0.5, "2.0 times as fast as"),
+        (0.9, "as fast as"),
+        (1.4, "as fast as"),
+        (1.6, "1.6 times the time of"),
+    ],
+)
+def test_what_is_faster_is_said_so(monkeypatch, ratio, says):
+    monkeypatch.setattr(timing, "_measure_ratio", lambda answer, reference: ratio)
+    line = describe_pace_of_answer("patchify", vit_course.patchify)
+    assert line.startswith(f"Right; {says} the course's own, with as much memory.")
+
+
 def test_memory_is_told_beside_the_course_s_own():
+    assert ", with less memory." in describe_pace_of_answer("patchify", lambda images, patch_size: images)
     assert ", with as much memory." in describe_pace_of_answer("patchify", vit_course.patchify)
     assert ", with 2.0 times its memory." in describe_pace_of_answer("patchify", over_images)
     assert ", with a copy where none is needed." in describe_pace_of_answer("split_heads", split_and_copy)
