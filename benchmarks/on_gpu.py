@@ -77,7 +77,7 @@ def list_items(place: Path, out: Path, device: str, tiny: bool) -> list[Item]:
         Item("tests that need a GPU", (*pytest, "-k", "cuda or gpu", *TESTS), 90),
         Item("a step", ("benchmarks/gpu_step.py", str(out / "step.json"), device, *["tiny"] * tiny), 90),
         Item("gpu-minute", make_train_command("gpu-minute", 0), 120),
-        Item("lunches", (*lunches, "wide", "wide-slow", "wide-class-token"), 300),
+        Item("lunches", (*lunches, "wide", "slower", "class-token"), 300),
         Item("gpu-best", make_train_command("gpu-best", 0), 420),
         Item(
             "colab-t4 in fp16",

@@ -16,6 +16,7 @@ from exercise_kit.authoring.lesson import read_lesson
 from exercise_kit.engine.lesson_answers import load_right_objects
 from vit_course.metrics import paired_interval
 from vit_course.recipes import RECIPES
+from vit_course.staff.quoted import LUNCHES
 from vit_course.trained import DIGEST
 
 ROOT = Path(__file__).parents[2]
@@ -644,18 +645,20 @@ def test_the_model_that_comes_with_the_course_is_as_good_as_is_said():
 
 
 def test_lunches_that_were_tried_are_quoted_as_logged():
-    lunches = "class-token-0", "stronger-0", "wide-mlp-0", "wide-class-token-0", "stronger-0-float32"
-    runs = [read_results(f"cpu_lunch/{name}.json") for name in lunches]
-    right = [f"{100 * run['test']['top1']:.1f} %" for run in runs]
-    minutes = [f"{run['cpu_seconds'] / 60:.0f} minutes" for run in runs]
-    page = read_page("docs/train.md")
-    assert f"it was right on {right[0]} of the test images after {minutes[0]}." in page
-    assert f"it is right on {right[1]} after {minutes[1]}; with an MLP twice as wide" in page
-    assert f"in the place of ten of these epochs, on {right[2]}." in page
-    assert f"it is right on {right[3]} of the test images: in these seconds" in page
-    assert f"in {runs[3]['cpu_seconds']:,.0f} CPU seconds; some 70 minutes" in page
-    assert f"in float32 on the slower machine, it is right on {right[4]}.)" in page
-    assert runs[1]["definition"] == runs[4]["definition"]
+    logs = {name: read_results(f"{name}.json") for name in LUNCHES}
+    *before, recipe = logs.values()
+    first, slower = (logs[f"cpu_lunch/class-token-faster-0{where}"] for where in ("", "-float32"))
+    assert first["definition"] == slower["definition"]
+    assert {each["precision"] for each in logs.values()} == {"bf16", "fp32"}
+    page, longer = read_page("docs/train.md"), slower["cpu_seconds"] / first["cpu_seconds"]
+    assert f"the same run took {longer:.1f} times as much work" in page
+    assert f"would take about {recipe['cpu_seconds'] / longer / 60:.0f} minutes" in page
+    assert all(recipe["test"]["top1"] > each["test"]["top1"] for each in before)
+    on_gpu = {each["name"]: each["validation_accuracy"] for each in read_results("gpu/unfinished_lunches.json")["runs"]}
+    lead = on_gpu["slow59"][40] - on_gpu["mean59"][40]
+    assert f"smaller ones were {100 * lead:.1f} points ahead" in page
+    assert f"a slower machine, in float32, for {recipe['seconds'] / 60:.0f} minutes by the clock" in page
+    assert f"it was right on {100 * on_gpu['wide44'][39]:.1f} % of the images held back after 40 of 44" in page
 
 
 def test_the_course_s_model_starts_at_random_so_that_lessons_see_what_training_has_written():

@@ -88,8 +88,15 @@ CPU_COFFEE = Recipe(
 CPU_LUNCH = replace(
     CPU_COFFEE,
     name="cpu-lunch",
-    summary="CIFAR-10 over lunch: 42 epochs of cpu-coffee, of photos that change more.",
-    settings=replace(CPU_COFFEE.settings, epochs=42, augmentation=Augmentation(max_shift=4, flip=True, erase=8)),
+    summary="CIFAR-10 over lunch: 59 epochs of cpu-coffee at smaller rates, photos turned and recolored.",
+    settings=replace(
+        CPU_COFFEE.settings,
+        epochs=59,
+        learning_rate=3e-3,
+        muon_learning_rate=0.005,
+        augmentation=TURNED,
+        growth=((0.3, 0.5), (0.6, 0.75)),
+    ),
     seeds=(0,),
 )
 # starts at random and sees whole images, since lessons look in it for what training alone has written: a mimetic start

@@ -32,6 +32,16 @@ OURS = ("cpu-minute", "cpu-coffee", "cpu-coffee-mnist", "cpu-coffee-cifar100", "
 ON_GPUS = ("gpu-minute", "gpu-best", "colab-t4")
 GPU = RESULTS / "gpu"
 NOT_RUN = "not run yet"
+# logs of what was tried for cpu-lunch, in the order of the trials, and the recipe's own
+LUNCHES = {
+    "cpu_lunch/class-token-unwhitened-0": "a class token, patches not whitened",
+    "cpu_lunch/42-epochs-0": "the mean over tokens, patches whitened",
+    "cpu_lunch/class-token-faster-0": "a class token, whitened, photos turned and recolored",
+    "cpu_lunch/class-token-faster-0-float32": "the same on the slower machine",
+    "cpu_lunch/wide-mlp-class-token-0": "and an MLP twice as wide",
+    "cpu_lunch/wide-class-token-faster-0": "and 128 numbers a token instead",
+    "recipes/cpu-lunch-0": "**the recipe**: the mean, turned and recolored, smaller rates",
+}
 
 
 def write_example_report() -> str:
@@ -52,8 +62,8 @@ def write_recipe_table() -> str:
     return "\n".join(lines)
 
 
-def _read_coffee_result() -> Measured:
-    measured = find_first_measured(RECIPES["cpu-coffee"])
+def _read_measured(name: str) -> Measured:
+    measured = find_first_measured(RECIPES[name])
     assert measured is not None
     return measured
 
@@ -221,10 +231,21 @@ def write_cpu_race_table() -> str:
     return "\n".join(lines).replace("%", " %")
 
 
+def write_lunch_table() -> str:
+    """List what was tried for `cpu-lunch`, with the work of all cores."""
+    lines = ["| | epochs | computed in | minutes of one core | test images |", "|---|---|---|---|---|"]
+    for name, says in LUNCHES.items():
+        run = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        minutes, right = f"{run['cpu_seconds'] / 60:.0f}", f"{100 * run['test']['top1']:.2f} %"
+        lines.append(f"| {says} | {run['epochs']} | {run['precision']} | {minutes} | {right} |")
+    return "\n".join(lines)
+
+
 TABLES = {
     "report": write_example_report,
     "our recipes": write_recipe_table,
     "race on a CPU": write_cpu_race_table,
+    "lunches": write_lunch_table,
     "recipes for GPUs": write_gpu_recipe_table,
     "runs on a GPU": write_gpu_run_table,
     "a step on a GPU": describe_gpu_step,
@@ -236,8 +257,9 @@ TABLES = {
 COLUMNS = ("public checks", "hidden checks", "right variants", "reference mutants", "caught", "equivalent")
 QUOTED: dict[str, Callable[[], str]] = {
     **TABLES,
-    "coffee minutes": lambda: f"{float(format_minutes(_read_coffee_result())):.0f}",
-    "coffee accuracy": lambda: f"{100 * _read_coffee_result().accuracy.mean:.1f}",
+    "coffee minutes": lambda: f"{float(format_minutes(_read_measured('cpu-coffee'))):.0f}",
+    "coffee accuracy": lambda: f"{100 * _read_measured('cpu-coffee').accuracy.mean:.1f}",
+    "lunch accuracy": lambda: f"{100 * _read_measured('cpu-lunch').accuracy.mean:.1f}",
     "timm in the race": lambda: next(
         f"{100 * row['accuracy']:.0f}" for row in read_cpu_race_rows() if row["racer"].startswith("timm")
     ),
