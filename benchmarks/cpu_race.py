@@ -107,15 +107,15 @@ def learn_from_large_patches(config: ViTConfig, train: ImageDataset, epochs: int
 
 
 RACERS = {
-    "recipe": _make_racer("the recipe, half as long"),
+    "recipe": _make_racer("started at random, 8 epochs"),
     "before": _make_racer(
-        "the recipe before: float32, images whole and not shifted",
+        "as `cpu-coffee` was before: also float32, images whole and not shifted",
         growth=(),
         precision="fp32",
         augmentation=Augmentation(flip=True),
         epochs=4,
     ),
-    "equal": _make_racer("the recipe, as many seconds as the one before", epochs=11),
+    "equal": _make_racer("started at random, as many seconds as that", epochs=11),
     "whole": _make_racer("whole images from the start", growth=(), epochs=4),
     "dropped": Racer(
         "half of the tokens dropped at random until the last fifth, images whole",
@@ -127,7 +127,7 @@ RACERS = {
     "class-token": _make_racer("a class token in the place of the mean", {"pooling": "class_token"}),
     "unshifted": _make_racer("images flipped, but not shifted", augmentation=Augmentation(flip=True)),
     "erased": _make_racer("a square of 8 pixels erased as well", augmentation=replace(HALF.augmentation, erase=8)),
-    "adamw": _make_racer("AdamW alone", muon_learning_rate=None, learning_rate=2e-3),
+    "adamw": _make_racer("AdamW alone, at a smaller rate", muon_learning_rate=None, learning_rate=2e-3),
     "unsmoothed": _make_racer("no label smoothing", label_smoothing=0.0),
     "average": _make_racer("a moving average of the weights", ema_decay=0.998),
     "half-rates": _make_racer(
@@ -136,7 +136,9 @@ RACERS = {
         muon_learning_rate=(HALF.muon_learning_rate or 0) / 2,
     ),
     "repeated": replace(_make_racer("each image twice in a batch"), batches=EachTwice),
-    "batch-128": _make_racer("128 images a step", batch_size=128, learning_rate=5e-3, muon_learning_rate=0.01),
+    "batch-128": _make_racer(
+        "128 images a step, at larger rates", batch_size=128, learning_rate=5e-3, muon_learning_rate=0.01
+    ),
     "wide": _make_racer("128 numbers a token", {"embed_dim": 128}, epochs=6),
     "deep": _make_racer("six blocks", {"depth": 6}, epochs=5),
     "shallow": _make_racer("three blocks", {"depth": 3}, epochs=11),
@@ -148,7 +150,9 @@ RACERS = {
     ),
     "mimetic": Racer("attention and positions start as if trained", HALF, make=replace(RECIPE, mimetic=True).build),
     "whitened": Racer(
-        "so, and the embedding whitens patches", HALF, make=replace(RECIPE, mimetic=True, whitened=True).build
+        "so, and the embedding whitens patches: `cpu-coffee` as it is",
+        HALF,
+        make=replace(RECIPE, mimetic=True, whitened=True).build,
     ),
     "timm": Racer("timm's ViT, AdamW, float32", USUAL, make=lambda config, _: PEERS["timm"].make(config)),
     "transformers": Racer(
@@ -198,7 +202,7 @@ def compare_with_recipe(races: dict[str, list[dict[str, Any]]]) -> list[dict[str
     base = reached["recipe"]
     return [
         {
-            "racer": races[name][0]["racer"],
+            "racer": RACERS[name].says,
             "seeds": len(each),
             "epochs": len(races[name][0]["cpu_seconds"]),
             "cpu_seconds": round(statistics.mean(map(_sum_seconds, races[name]))),

@@ -59,7 +59,7 @@ def cpu_race() -> Canvas:
         if runs
     )
     return canvas.describe(
-        "Curves of accuracy over seconds: today's recipe rises faster than the one before, and both above AdamW's.",
+        "Curves of accuracy over seconds: cpu-coffee rises faster than the recipe before it, and both above AdamW's.",
         f"""Thin gray curves of many runs with one choice changed, and four kinds of bold ones. At their ends:
         {told}.""",
     )

@@ -120,7 +120,7 @@ CPU_COFFEE_MNIST = replace(
 )
 COLAB_T4 = Recipe(
     name="colab-t4",
-    summary="CIFAR-10 on the GPU that Colab lends for nothing, in less than twenty minutes.",
+    summary="CIFAR-10 on the GPU that Colab lends for nothing, in about twenty minutes.",
     dataset="cifar10",
     config=SMALL,
     settings=replace(ON_GPU, epochs=120, ema_decay=0.999),
@@ -133,7 +133,7 @@ COLAB_T4 = Recipe(
 GPU_MINUTE = replace(
     COLAB_T4,
     name="gpu-minute",
-    summary="CIFAR-10 in a minute of a large GPU, half of which it compiles.",
+    summary="CIFAR-10 in half a minute of a large GPU, and as long again to compile.",
     settings=replace(ON_GPU, epochs=50, augmentation=TURNED, ema_decay=0.998),
     hardware=LARGE_GPU,
 )

@@ -38,8 +38,8 @@ LUNCHES = {
     "cpu_lunch/42-epochs-0": "the mean over tokens, patches whitened",
     "cpu_lunch/class-token-faster-0": "a class token, whitened, photos turned and recolored",
     "cpu_lunch/class-token-faster-0-float32": "the same on the slower machine",
-    "cpu_lunch/wide-mlp-class-token-0": "and an MLP twice as wide",
-    "cpu_lunch/wide-class-token-faster-0": "and 128 numbers a token instead",
+    "cpu_lunch/wide-mlp-class-token-0": "as the third, an MLP twice as wide",
+    "cpu_lunch/wide-class-token-faster-0": "as the third, 128 numbers a token",
     "recipes/cpu-lunch-0": "**the recipe**: the mean, turned and recolored, smaller rates",
 }
 
@@ -135,7 +135,8 @@ def write_published_recipe_table() -> str:
     for recipe in AS_PUBLISHED:
         assert recipe.published is not None
         cells = [_describe_recipe_result(recipe.name), _describe_recipe_result(f"{recipe.name}-mended")]
-        lines.append(f"| `{recipe.name}` | {100 * recipe.published.accuracy:.1f} % | {' | '.join(cells)} |")
+        of = "" if recipe.published.of == "test" else f" ({recipe.published.of})"
+        lines.append(f"| `{recipe.name}` | {100 * recipe.published.accuracy:.1f} %{of} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -233,10 +234,11 @@ def write_cpu_race_table() -> str:
 
 def write_lunch_table() -> str:
     """List what was tried for `cpu-lunch`, with the work of all cores."""
-    lines = ["| | epochs | computed in | minutes of one core | test images |", "|---|---|---|---|---|"]
+    lines = ["| | epochs | in | minutes of one core | images held back | test images |", "|---" * 6 + "|"]
     for name, says in LUNCHES.items():
         run = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-        minutes, right = f"{run['cpu_seconds'] / 60:.0f}", f"{100 * run['test']['top1']:.2f} %"
+        minutes = f"{run['cpu_seconds'] / 60:.0f}"
+        right = " | ".join(f"{100 * run[part]['top1']:.2f} %" for part in ("validation", "test"))
         lines.append(f"| {says} | {run['epochs']} | {run['precision']} | {minutes} | {right} |")
     return "\n".join(lines)
 
