@@ -204,6 +204,7 @@ def compare_with_recipe(races: dict[str, list[dict[str, Any]]]) -> list[dict[str
         {
             "racer": RACERS[name].says,
             "seeds": len(each),
+            "on_slower_machine": all(log.get("slower", 1) > 1 for log in races[name]),
             "epochs": len(races[name][0]["cpu_seconds"]),
             "cpu_seconds": round(statistics.mean(map(_sum_seconds, races[name]))),
             "accuracy": round(statistics.mean(each), 4),

@@ -226,8 +226,9 @@ def write_cpu_race_table() -> str:
         points = f"{100 * row['difference']:+.1f} ± {100 * row['half_interval']:.1f}".replace("-", "−")
         gain = points if row["difference"] else "–"
         seeds = f" ({row['seeds']} seeds)" if row["seeds"] > 1 else ""
+        star = r" \*" if row["on_slower_machine"] else ""
         lines.append(
-            f"| {row['racer']} | {row['epochs']} | {row['cpu_seconds']} | {row['accuracy']:.1%}{seeds} | {gain} |"
+            f"| {row['racer']}{star} | {row['epochs']} | {row['cpu_seconds']} | {row['accuracy']:.1%}{seeds} | {gain} |"
         )
     return "\n".join(lines).replace("%", " %")
 
