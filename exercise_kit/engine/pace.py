@@ -101,7 +101,7 @@ def _write_pace_line(pace: Pace, answer: Any, reference: Any) -> str:
     loops = [each for each in loops if not _loops_over(pace, reference, small, each)]
     because = f": a loop over {loops[0]}" if loops else ""
     measured = ", ".join(f"{count} {name}" for name, count in sizes.items())
-    costs = slower >= _SLOW or mine > 1.5 * ours
+    costs = slower >= _SLOW or mine > _ALIKE * ours
     why = " No points hang on this: it tells where a loop or a copy is left." if costs else ""
     return f"Right; {_compare_speed(slower)}{because}{_compare_memory(mine, ours)}.{why} Measured with {measured}."
 
@@ -109,7 +109,8 @@ def _write_pace_line(pace: Pace, answer: Any, reference: Any) -> str:
 def _compare_speed(slower: float) -> str:
     if slower > _ALIKE:
         return f"{_write_times(slower)} the time of the course's own"
-    return f"{'' if slower * _ALIKE > 1 else _write_times(1 / slower) + ' '}as fast as the course's own"
+    faster = "" if slower * _ALIKE >= 1 else f"{_write_times(1 / slower)} "
+    return f"{faster}as fast as the course's own"
 
 
 def _compare_memory(mine: int, ours: int) -> str:

@@ -68,11 +68,20 @@ def queries_on_values(query, key, value):
 @is_told(
     "patchify",
     "starts with 1.5, which is no pixel",
-    "which line computes with its number",
+    "which line changes its number",
     never=("starts with the pixel of image 0, channel 0, row 0, column 0 Exp", "Count the patches"),
 )
 def half_added(images, patch_size):
     return patchify(images, patch_size) + 0.5
+
+
+@is_told("patchify", "0, which is no pixel", "where is number", never="changes its number")
+def last_row_left_empty(images, patch_size):
+    right = patchify(images, patch_size)
+    tokens = torch.zeros_like(right)
+    written = len(right[0]) - images.shape[-1] // patch_size
+    tokens[:, :written] = right[:, :written]
+    return tokens
 
 
 @is_told("patchify", "`patches.permute(0, 2, 4, 1, 3, 5)` makes a new tensor that gets no name", never=LOOKS_LIKE)

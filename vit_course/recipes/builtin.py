@@ -133,7 +133,7 @@ COLAB_T4 = Recipe(
 GPU_MINUTE = replace(
     COLAB_T4,
     name="gpu-minute",
-    summary="CIFAR-10 in half a minute of a large GPU, and as long again to compile.",
+    summary="CIFAR-10 in half a minute of a large GPU, after nearly a minute of compiling.",
     settings=replace(ON_GPU, epochs=50, augmentation=TURNED, ema_decay=0.998),
     hardware=LARGE_GPU,
 )

@@ -246,9 +246,12 @@ def _expect_right_tokens(
 
 
 def _find_changed_number(tokens: Tensor, images: Tensor) -> str:
-    """Where to look if a number is none of the images': then their order is not the first question."""
-    moved = torch.isin(tokens.double(), images.double()).all()
-    return "" if moved else "A pixel is moved, never changed: which line computes with its number?"
+    """Where to look if a number is none of the images': then their order is not the first question.
+
+    A 0 says nothing: it may be left where no pixel was written.
+    """
+    moved = torch.isin(tokens[tokens != 0].double(), images.double()).all()
+    return "" if moved else "A pixel is moved, never changed: which line changes its number?"
 
 
 def draw_images_and_patch_size(probe: Probe) -> tuple[Tensor, int]:
