@@ -280,6 +280,16 @@ def printed_and_not_returned(config):
     print(config.embed_dim)
 
 
+@is_told("count_parameters", "With one block your count is right", never="Which part of the model has")
+def blocks_mlp_counted_once(config):
+    D, hidden = config.embed_dim, config.hidden_dim
+    patches = config.in_channels * config.patch_size**2 * D + D
+    attention = 3 * D * D + (3 * D if config.qkv_bias else 0) + D * D + D
+    mlp = D * hidden + hidden + hidden * D + D
+    rest = D + (config.num_patches + 1) * D + 2 * D + D * config.num_classes + config.num_classes
+    return patches + config.depth * (4 * D + attention) + mlp + rest
+
+
 @is_told("attention_rollout", "ends in its first round", never=("wrong order", "cpu", "CPU"))
 def rollout_with_return_in_the_loop(weights):
     if not weights:
