@@ -19,6 +19,8 @@ def conv_from_linear(projection: nn.Linear, in_channels: int, patch_size: int) -
     # bug "copied while gradients are recorded": conv.weight.copy_(kernels)  # raises
     # bug "weights never copied":
     conv.bias = None if projection.bias is None else nn.Parameter(projection.bias.detach().clone())
+    # bug "bias that the Linear lacks": if projection.bias is not None:
+    # bug "bias that the Linear lacks":     conv.bias = nn.Parameter(projection.bias.detach().clone())
     # bug "bias left random":
     # bug "weights never copied":
     return conv

@@ -76,6 +76,7 @@ class MultiHeadSelfAttention(nn.Module):
         # bug "scaled after the softmax": attn = attn.softmax(dim=-1) * head_dim**-0.5
         # bug "weights without gradient": attn = attn.softmax(dim=-1).detach()
         # bug "same weights for every head": attn = attn.softmax(dim=-1)[:, :1].expand(-1, H, -1, -1)
+        # bug "scores returned as weights": scores, attn = attn, attn.softmax(dim=-1)
         # bug "weights averaged in evaluation": attn = attn.softmax(dim=-1)
         # bug "weights averaged in evaluation": attn = attn if self.training else attn.mean(1, True).expand_as(attn)
         out = attn @ v
@@ -97,6 +98,7 @@ class MultiHeadSelfAttention(nn.Module):
         # bug "input used as scratch": with torch.no_grad():
         # bug "input used as scratch":     x.copy_(out)
         return (out, attn) if return_weights else out
+        # bug "scores returned as weights": return (out, scores) if return_weights else out
         # bug "weights averaged over heads": return (out, attn.mean(dim=1)) if return_weights else out
         # bug "attention over the batch": q, k, _ = self.qkv(x).reshape(N, B, 3, H, head_dim).permute(2, 0, 3, 1, 4)
         # bug "attention over the batch": attn = ((q @ k.transpose(-2, -1)) * self.scale).softmax(dim=-1)

@@ -37,9 +37,11 @@ def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: f
     result = deviations / root
     # bug "bias added before the weight": result = deviations / root + bias
     result = weight * result
+    # bug "weight and bias swapped": result = bias * result
     # bug "weight left out":
     # bug "weight and bias never used":
     result = result + bias
+    # bug "weight and bias swapped": result = result + weight
     # bug "bias left out":
     # bug "weight and bias never used":
     # bug "bias added before the weight":

@@ -13,7 +13,9 @@ class Mlp(nn.Module):
         # bug "hidden dim fixed at four": super().__init__()
         # bug "hidden dim fixed at four": hidden_dim = 4 * embed_dim
         self.fc1 = nn.Linear(embed_dim, hidden_dim)
+        # bug "linears without bias": self.fc1 = nn.Linear(embed_dim, hidden_dim, bias=False)
         self.fc2 = nn.Linear(hidden_dim, embed_dim)
+        # bug "linears without bias": self.fc2 = nn.Linear(hidden_dim, embed_dim, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         hidden = self.fc1(x)
