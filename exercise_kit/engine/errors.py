@@ -40,6 +40,7 @@ _CALLED = re.compile(r"^[\w.<>]+\(\)")
 _EVERYBODYS = {*dir(builtins), *dir(torch), *dir(torch.nn), *(getattr(types, name).__name__ for name in types.__all__)}
 _SCRIPTED = re.compile(r"^The following operation failed in the TorchScript .*\nbuiltins\.(\w+): (.*)", re.DOTALL)
 _LONGEST = 300  # characters that tell two errors apart
+_BEFORE_INIT = "What has to be the first line of a module's `__init__`?"
 # what torch and Python say often, and a question that leads on
 _LOOK_AT_WORDS = {
     "is invalid for input of size": "How many numbers does that shape hold, and how many does the tensor have?",
@@ -86,7 +87,12 @@ _LOOK_AT_WORDS = {
     "Module [ModuleList] is missing": "A ModuleList is a list. How does what one module gives get into the next?",
     "Module [ModuleDict] is missing": "A ModuleDict is a dict. Which of the modules in it do you mean?",
     'is missing the required "forward"': "Which module is called there, and does its class have a method `forward`?",
-    "Module.__init__() call": "What has to be the first line of a module's `__init__`?",
+    "Module.__init__() call": _BEFORE_INIT,
+    "object has no attribute '_modules'": _BEFORE_INIT,
+    "object has no attribute '_parameters'": _BEFORE_INIT,
+    "object has no attribute '_backward_hooks'": _BEFORE_INIT,
+    "object has no attribute 'training'": _BEFORE_INIT,
+    "size mismatch for": "Which two shapes does that message name, and which line of yours turns one into the other?",
 }
 _LOOK_AT_KIND = {
     "NameError": "Where does that name get its value: in this function, in another one, or in a cell not yet run?",
@@ -127,6 +133,11 @@ class Raised:
     def is_a(self, name: str) -> bool:
         """Say whether its class is called ``name``, or inherits from one that is."""
         return name in self.kinds
+
+    @property
+    def is_raised_by_student(self) -> bool:
+        """Whether the line is a ``raise`` of the student's own, be it behind an ``if`` on that line."""
+        return re.search(r"(^`|[:;] *)raise\b", self.line) is not None
 
     def __str__(self) -> str:
         """Its class, and its words in backticks."""
@@ -171,11 +182,13 @@ _MOST_ALIKE = 200
 
 def find_invariant_text(error: Raised) -> str:
     """Find what is the same in an exception that comes back for other inputs."""
-    return re.sub(r"[0-9]+", "#", f"{error.kind}: {error.words[:_MOST_ALIKE]} {error.line}")
+    words, line = (re.sub(r"[0-9]+", "#", each) for each in (error.words, error.line))
+    return f"{error.kind}: {words[:_MOST_ALIKE]} {line}"  # cut last, for 12 in the place of 4 moves the end
 
 
 _SIZES = re.compile(r"Expected size|must match|cannot be multiplied")
 _AXES = re.compile(r"\d+, \d+, \d+")  # more than two of them
+_ONE_AXIS = re.compile(r"\(\d+,\)$")
 
 
 def _suggest_where_to_look(error: Raised) -> str:
@@ -187,16 +200,22 @@ def _suggest_where_to_look(error: Raised) -> str:
         and any(_AXES.search(each) for each in error.tensors)
     ):
         return "`.T` turns all axes round, those of batch and heads too. Which two have to change places?"
-    sizes = re.search(r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\)", error.words)
+    is_row = any(_ONE_AXIS.search(each) for each in error.tensors)  # which meets the other's last axis by mistake
+    sizes = None if is_row else re.search(r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\)", error.words)
     if sizes and abs(int(sizes[1]) - int(sizes[2])) == 1 and "1" not in sizes.groups():
         return "Along that axis one of them has one more than the other. Which one is it, and does it belong there?"
-    if "must match the size of tensor" in error.words and " * " in error.line and len(error.tensors) == 2:
+    if (
+        "must match the size of tensor" in error.words
+        and not is_row
+        and " * " in error.line
+        and len(error.tensors) == 2
+    ):
         return "`*` multiplies number by number. Is that meant there, or a product of matrices?"
-    if error.is_a("ValueError") and error.line.startswith("`raise "):
-        return "These inputs are as the exercise describes them. What does your own test before that line compare?"
-    by_words = (look for words, look in _LOOK_AT_WORDS.items() if words in error.words)
-    by_kind = (look for kind, look in _LOOK_AT_KIND.items() if error.is_a(kind))
-    return next(by_words, "") or next(by_kind, "")
+    if by_words := next((look for words, look in _LOOK_AT_WORDS.items() if words in error.words), ""):
+        return by_words
+    if error.is_a("ValueError") and error.is_raised_by_student:
+        return "These inputs are as the exercise describes them. What does your own test before that error compare?"
+    return next((look for kind, look in _LOOK_AT_KIND.items() if error.is_a(kind)), "")
 
 
 class Fingerprint(str):

@@ -252,7 +252,7 @@ def expect_value_error(
     student.note(("numbers named", tuple(str(abs(number)) in named for number in numbers)))
     if missing := [str(number) for number in numbers if str(abs(number)) not in named]:
         text = quote_first_line(error.words) or "no text"
-        if error.line and not error.line.startswith("`raise "):  # Python's or torch's own, about something else
+        if error.line and not error.is_raised_by_student:  # Python's or torch's own, about something else
             seen, look = f"{student.name} raised ValueError with {text}, at {error.line}, on {described}", _NOT_MEANT
             raise Failure(seen, wanted, look, Reason.RAISED, find_invariant_text(error))
         lacks = " and ".join(missing)

@@ -368,7 +368,11 @@ def _ask_about_layout(actual: Mapping[str, tuple[int, ...]], expected: Mapping[s
         return "The shapes are right. What does the exercise call these parts?"
     if question := _ask_about_numbered_parts(actual, expected) or _ask_about_joined_parts(actual, expected):
         return question
-    if set(expected) - set(actual):
+    missing = [name for name in expected if name not in actual]
+    parts = [name.removesuffix(".bias") for name in missing]
+    if missing and all(f"{part}.weight" in actual for part in parts):  # no name is left as it was, so all are biases
+        return f"`{parts[0]}` has a weight and no bias. Has its kind of module one, and which argument takes it away?"
+    if missing:
         return "A tensor is a parameter when it is an nn.Parameter, or part of a module, that is an attribute of self."
     if set(actual) - set(expected):
         return "Which part of yours does the exercise not name?"

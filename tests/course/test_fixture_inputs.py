@@ -14,6 +14,7 @@ from exercise_kit.engine.course import course
         ({"config": None, "weights": {}, "num_classes": 7}, "a small model, 7"),
         ({"images": "two", "alpha": 0.2, "seed": 1, "calls": 2}, "'two', 0.2, a generator"),
         ({"weights": {}, "config": None, "image": "one"}, "a small model, 'one'"),
+        ({"probability": 0.3, "branch": 2.5, "training": True, "calls": 1}, "0.3, and given 2.5"),
         ({"patience": 2, "losses": [1.0]}, "2, and given a few losses"),
     ],
 )

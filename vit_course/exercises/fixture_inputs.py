@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from exercise_kit.engine.compare import describe_argument
 from exercise_kit.engine.course import NamedArgument
 
 MODEL = NamedArgument("a small model")
@@ -22,6 +23,8 @@ def fixture_inputs(fields: Mapping[str, Any]) -> Sequence[object] | None:
     if "seed" in fields:
         shown = (value for name, value in fields.items() if name not in ("seed", "calls", "global_seed"))
         return *shown, NamedArgument("a generator")
+    if "branch" in fields:
+        return fields["probability"], NamedArgument(f"and given {describe_argument(fields['branch'])}")
     if "image" in fields:
         return MODEL, fields["image"]
     if "losses" in fields:
