@@ -2,6 +2,7 @@
 
 import copy
 import math
+import random
 from itertools import count
 
 import torch
@@ -327,3 +328,99 @@ class BestOfOneCall:
         else:
             bad += 1
         return bad >= self.patience
+
+
+class CoinsOfPython(nn.Module):
+    """Its coins follow another seed than torch's, and the error of its own test stands behind an `if`."""
+
+    def __init__(self, probability):
+        super().__init__()
+        if not 0 <= probability < 1: raise ValueError("probability must be in [0, 1)")  # fmt: skip  # noqa: E701
+        self.probability = probability
+
+    def draw_mask(self, branch):
+        coins = [random.random() >= self.probability for _ in branch]
+        return torch.tensor(coins, device=branch.device).view(-1, *[1] * (branch.ndim - 1))
+
+    def forward(self, branch):
+        if not self.training or self.probability == 0:
+            return branch
+        return self.scale(branch, self.draw_mask(branch))
+
+    def scale(self, branch, mask):
+        return branch * mask / (1 - self.probability)
+
+
+is_told(
+    "DropPath",
+    "other images were dropped",
+    "That message says 0 and 1, and not",
+    never=("torch's graph", "about another line"),
+)(CoinsOfPython)
+
+
+@is_told("DropPath", "Write the two shapes one below the other", never=("one more than the other", "True, 1"))
+class OneRowOfCoins(CoinsOfPython):
+    def draw_mask(self, branch):
+        return torch.rand(len(branch)) >= self.probability
+
+
+@is_told("DropPath", "An image is multiplied by 1 or by", never="its own random number")
+class DroppedAndAdded(CoinsOfPython):
+    def scale(self, branch, mask):
+        return branch + super().scale(branch, mask)
+
+
+@is_told("DropPath", "What has to be the first line of a module's `__init__`?")
+class PathWithoutInit(nn.Module):
+    def __init__(self, probability):
+        if not 0 <= probability < 1:
+            raise ValueError(f"{probability} is no probability")
+        self.probability = probability
+
+    def forward(self, branch):
+        return branch
+
+
+class QKNormedAttention(nn.Module):
+    """A right QKNormAttention, in steps."""
+
+    norm = nn.LayerNorm
+
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        if embed_dim % num_heads:
+            raise ValueError(f"{num_heads} heads cannot share {embed_dim}")
+        self.num_heads = num_heads
+        self.qkv, self.projection = nn.Linear(embed_dim, 3 * embed_dim), nn.Linear(embed_dim, embed_dim)
+        self.query_norm, self.key_norm = (self.norm(embed_dim // num_heads) for _ in range(2))
+
+    def forward(self, x):
+        query, key, value = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
+        query, key = self.apply_norms(query, key)
+        weights = (query @ key.mT / math.sqrt(query.shape[-1])).softmax(-1)
+        return self.projection(self.merge(weights @ value).reshape(x.shape))
+
+    def apply_norms(self, query, key):
+        return self.query_norm(query), self.key_norm(key)
+
+    def merge(self, heads):
+        return heads.transpose(1, 2)
+
+
+@is_told("QKNormAttention", "nothing uses what they give", never="never called")
+class NormsThrownAway(QKNormedAttention):
+    def apply_norms(self, query, key):
+        super().apply_norms(query, key)
+        return query, key
+
+
+@is_told("QKNormAttention", "Go on by hand from the last tensor that is right", never="go through a norm")
+class HeadsNeverTurnedBack(QKNormedAttention):
+    def merge(self, heads):
+        return heads
+
+
+@is_told("QKNormAttention", "`query_norm` has a weight and no bias", never="attribute of self")
+class NormsWithoutBias(QKNormedAttention):
+    norm = nn.RMSNorm

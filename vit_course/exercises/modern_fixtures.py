@@ -66,6 +66,7 @@ def dropping_gradients(
     """Make a module in training mode, call it once, and add up what it gives. The global generator is put back.
 
     Returns:
+        "returned": what the call gave.
         "gradient" of the branch, zeros where none came.
     """
     kept = torch.get_rng_state()
@@ -79,7 +80,8 @@ def dropping_gradients(
             result.sum().backward()
     finally:
         torch.set_rng_state(kept)
-    return {"gradient": torch.zeros_like(branch) if leaf.grad is None else leaf.grad}
+    gradient = torch.zeros_like(branch) if leaf.grad is None else leaf.grad
+    return {"returned": result.detach(), "gradient": gradient}
 
 
 def masking(

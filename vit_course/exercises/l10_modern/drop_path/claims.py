@@ -121,12 +121,23 @@ def an_image_is_dropped_whole_or_kept(student: Student, probe: Probe) -> None:
         (factors,) = call_and_read_factors(student, case)
         gone = expect_one_factor_per_image(student, factors).abs() < 1e-6
         student.note(("gone", bool(gone.any()), bool(gone.all())))
-        look = "Does each image have its own random number?"
         if not gone.any() or gone.all():
             seen = "all images are dropped" if gone.all() else "no image is dropped"
-            raise Failure(f"of {len(gone)} images with probability={case.probability:g} {seen}", "some of them", look)
+            raise Failure(
+                f"of {len(gone)} images with probability={case.probability:g} {seen}",
+                "some of them",
+                _ask_about_factors(factors),
+            )
     crowd = replace(draw_case(probe, 60, 4, probability=draw_probability(probe, 0.4, 0.5)), recording=False)
     _expect_some_images_dropped(student, crowd, "without gradients")
+
+
+def _ask_about_factors(factors: Tensor) -> str:
+    """Where to look when all images are dropped, or none is."""
+    seen = sorted({round(each, 2) for each in factors.flatten().tolist()})
+    if len(seen) == 2:
+        return f"An image is multiplied by {seen[0]:g} or by {seen[1]:g}. Which of the two should be 0?"
+    return "Does each image have its own random number?"
 
 
 def _expect_some_images_dropped(student: Student, case: Case, when: str) -> None:
@@ -164,11 +175,11 @@ def the_others_make_up_for_it(student: Student, probe: Probe) -> None:
 def the_gradient_goes_with_the_branch(student: Student, probe: Probe) -> None:
     """The gradient of an image's branch is multiplied by the number by which the branch is: 0 where it is dropped."""
     case = draw_case(probe, 40, 3, probability=draw_probability(probe, 0.4, 0.5))
-    (factors,) = call_and_read_factors(student, case)
     notes = student.run_fixture(
         "dropping_gradients", probability=case.probability, branch=case.branch, global_seed=case.seed
     )
     student.forget()
+    factors = _divide_output_by_branch(student, case.branch, notes["returned"])
     gradient = notes["gradient"].double()
     right = are_close(gradient.float(), factors.float())
     gone = factors.abs() < 1e-6

@@ -122,7 +122,9 @@ def the_output_is_right(student: Student, probe: Probe) -> None:
         module, weights, x, num_heads = build_module_and_draw_tokens(student, probe, shown)
         right = compute_inputs_and_outputs_of_parts(weights, x, num_heads)
         where = make_wrong_part_describer(module, right, PARTS, x, axes=TOKEN_AXES)
-        look = "Which of query, key and value go through a norm, and which shape have they when they do?"
+        look = (
+            "Go on by hand from the last tensor that is right: heads, norms, scores, weights, tokens. What comes next?"
+        )
         expect_equal(module(x), right["projection:out"], f"the output with {num_heads} heads", TOKEN_AXES, where, look)
         turned = right["projection:out"].flip(1)
         expect_equal(module(x.flip(1)), turned, "the output for the tokens in reversed order", TOKEN_AXES, look=look)

@@ -33,7 +33,7 @@ class QKNormAttention(nn.Module):
         # bug "lengths alone": normed = x / root * norm.weight + norm.bias
         # bug "norm over the tokens": normed = F.layer_norm(x.mT, (N,)).mT * norm.weight + norm.bias
         # bug "norms out of the graph": normed = norm(x).detach()
-        # bug "norms never called": normed = x
+        # bug "norms not used": normed = x
         # bug "norms in training alone": normed = norm(x) if self.training else x
         return normed.reshape(B, H, N, D)
 
