@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,7 @@ class Measured:
     """One recipe on one machine, over its seeds.
 
     Attributes:
-        device: in words, with the number of threads on a CPU; precision: of the products.
+        device: in words, with the number of threads on a CPU, or those of all runs; precision: of the products.
         seeds: those that were run.
         accuracy, top5: on the test images, in [0, 1].
         seconds: of training and validation by the clock.
@@ -142,11 +143,12 @@ def read_measured_runs(path: Path = MEASURED) -> dict[str, list[Measured]]:
 
 def _group_runs_by_machine(runs: list[dict[str, Any]]) -> list[Measured]:
     machines: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for run in runs:
-        machines.setdefault((run["device"], run["precision"]), []).append(run)
+    for run in sorted(runs, key=itemgetter("seed")):
+        kind = run["device"].partition(", ")[0]  # threads change how long it takes, and not what is learned
+        machines.setdefault((kind, run["precision"]), []).append(run)
     entries = [
         Measured(
-            device=device,
+            device=_name_machine(sorted({run["device"] for run in of_one})),
             precision=precision,
             seeds=tuple(run["seed"] for run in of_one),
             accuracy=_measure_spread(of_one, "accuracy"),
@@ -158,9 +160,16 @@ def _group_runs_by_machine(runs: list[dict[str, Any]]) -> list[Measured]:
             images_per_second=_measure_spread(of_one, "images_per_second"),
             parameters=of_one[0]["parameters"],
         )
-        for (device, precision), of_one in machines.items()
+        for (_, precision), of_one in machines.items()
     ]
     return sorted(entries, key=lambda entry: -len(entry.seeds))
+
+
+def _name_machine(devices: list[str]) -> str:
+    """Of "CPU, 1 thread" and "CPU, 2 threads": "CPU, 1 or 2 threads"."""
+    *fewer, most = devices
+    counts = (each.removeprefix("CPU, ").split()[0] for each in fewer)
+    return most.replace("CPU, ", f"CPU, {''.join(f'{count} or ' for count in counts)}")
 
 
 def _list_uninterrupted_runs(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:

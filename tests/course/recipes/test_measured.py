@@ -72,6 +72,14 @@ class TestSummary:
         assert cpu.accuracy.deviation == pytest.approx(0.002)
         assert (gpu.device, gpu.precision, gpu.accuracy.deviation) == ("Tesla T4", "fp16", None)
 
+    def test_runs_with_more_and_fewer_threads_are_runs_of_one_recipe(self, tmp_path, make_result) -> None:
+        path = tmp_path / "measured.json"
+        runs = [make_result(seed=0, cpu_seconds=100.0), make_result(seed=1, threads=1, cpu_seconds=80.0)]
+        path.write_text(json.dumps(summarize_runs([MINUTE], [*runs, make_result(seed=2, cpu_seconds=None)])))
+        (cpu,) = read_measured_runs(path)["cpu-minute"]
+        assert (cpu.device, cpu.seeds) == ("CPU, 1 or 2 threads", (0, 1, 2))
+        assert cpu.cpu_seconds.mean == 90
+
     def test_the_order_of_the_logs_does_not_matter(self, make_result) -> None:
         runs = [make_result(seed=seed) for seed in range(3)]
         assert summarize_runs([MINUTE], runs) == summarize_runs([MINUTE], runs[::-1])
