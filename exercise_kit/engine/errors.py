@@ -214,7 +214,7 @@ def _suggest_where_to_look(error: Raised) -> str:
     if by_words := next((look for words, look in _LOOK_AT_WORDS.items() if words in error.words), ""):
         return by_words
     if error.is_a("ValueError") and error.is_raised_by_student:
-        return "These inputs are as the exercise describes them. What does your own test before that error compare?"
+        return "These inputs are as the exercise describes. What does your own test compare, there or before that line?"
     return next((look for kind, look in _LOOK_AT_KIND.items() if error.is_a(kind)), "")
 
 

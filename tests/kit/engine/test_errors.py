@@ -82,8 +82,8 @@ def test_a_refusal_of_a_right_input_asks_for_the_test_before_it() -> None:
     def unpacks(images: torch.Tensor, size: int) -> list[int]:
         return [rows for rows, _, _ in [images.shape]]
 
-    assert "test before that line" in find_failure(refuses).look
-    assert "test before that line" not in find_failure(unpacks).look
+    assert "What does your own test compare" in find_failure(refuses).look
+    assert "What does your own test compare" not in find_failure(unpacks).look
 
 
 def test_only_the_students_own_not_implemented_means_not_written() -> None:
