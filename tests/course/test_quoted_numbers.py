@@ -657,7 +657,7 @@ def test_lunches_that_were_tried_are_quoted_as_logged():
     on_gpu = {each["name"]: each["validation_accuracy"] for each in read_results("gpu/unfinished_lunches.json")["runs"]}
     lead = on_gpu["slow59"][40] - on_gpu["mean59"][40]
     assert f"the smaller were {100 * lead:.1f} points ahead" in page
-    assert f"There `cpu-lunch` ran, for {recipe['seconds'] / 60:.0f} minutes by the clock" in page
+    assert f"There `cpu-lunch` ran, its first seed for {recipe['seconds'] / 60:.0f} minutes by the clock" in page
     assert f"it was right on {100 * on_gpu['wide44'][39]:.1f} % of them after 40 of 44" in page
     wide = logs["cpu_lunch/wide-class-token-faster-0"]
     assert f"with {wide['epochs']} epochs for {slower['epochs']}, ended level on the images held back" in page

@@ -97,7 +97,6 @@ CPU_LUNCH = replace(
         augmentation=TURNED,
         growth=((0.3, 0.5), (0.6, 0.75)),
     ),
-    seeds=(0,),
 )
 # starts at random and sees whole images, since lessons look in it for what training alone has written: a mimetic start
 # and resized positions make neighbors alike by themselves (docs/train.md has what that costs in accuracy)
@@ -109,6 +108,7 @@ CPU_COURSE = replace(
     settings=replace(MUON, epochs=24, augmentation=Augmentation(max_shift=2, flip=True)),
     mimetic=False,
     whitened=False,
+    seeds=(0,),
 )
 CPU_COFFEE_MNIST = replace(
     CPU_MINUTE,

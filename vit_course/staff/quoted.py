@@ -40,7 +40,7 @@ LUNCHES = {
     "cpu_lunch/class-token-faster-0-float32": "the same on the slower machine",
     "cpu_lunch/wide-mlp-class-token-0": "as the third, an MLP twice as wide",
     "cpu_lunch/wide-class-token-faster-0": "as the third, 128 numbers a token",
-    "recipes/cpu-lunch-0": "**the recipe**: the mean, turned and recolored, smaller rates",
+    "recipes/cpu-lunch-0": "**the recipe**, seed 0: the mean, turned and recolored, smaller rates",
 }
 
 
