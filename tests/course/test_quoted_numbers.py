@@ -654,6 +654,8 @@ def test_lunches_that_were_tried_are_quoted_as_logged():
     assert f"took 2.4 times as long with one thread; two threads worked {longer:.1f} times as long" in page
     assert f"would take about {recipe['cpu_seconds'] / longer / 60:.0f} minutes of one core" in page
     assert all(recipe["test"]["top1"] > each["test"]["top1"] for each in before)
+    others = (f"{100 * read_results(f'recipes/cpu-lunch-{seed}.json')['test']['top1']:.2f}" for seed in (1, 2))
+    assert f"The recipe's other seeds ended at {' and '.join(others)} % of the test images." in page
     on_gpu = {each["name"]: each["validation_accuracy"] for each in read_results("gpu/unfinished_lunches.json")["runs"]}
     lead = on_gpu["slow59"][40] - on_gpu["mean59"][40]
     assert f"the smaller were {100 * lead:.1f} points ahead" in page
