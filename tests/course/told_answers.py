@@ -365,7 +365,7 @@ class OneRowOfCoins(CoinsOfPython):
         return torch.rand(len(branch)) >= self.probability
 
 
-@is_told("DropPath", "An image is multiplied by 1 or by", never="its own random number")
+@is_told("DropPath", "An image is multiplied by 1 or by", never=("its own random number", "never dropped"))
 class DroppedAndAdded(CoinsOfPython):
     def scale(self, branch, mask):
         return branch + super().scale(branch, mask)

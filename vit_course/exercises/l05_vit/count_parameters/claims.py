@@ -54,13 +54,13 @@ def expect_right_count(student: Student, config: ViTConfig, described: str) -> N
         )
         if 2 * off > wanted:
             look = "List the parameters of a small VisionTransformer by name and shape, and tick off what you have."
-        look = look_at_depth(student, config) or look
+        look = _ask_about_depth(student, config) or look
         many = "many" if found > wanted else "few"
         seen = f"count_parameters gave {_format_count(found)} for {described}"
         raise Failure(seen, f"{wanted:,}: yours is {_format_count(off)} too {many}", look)
 
 
-def look_at_depth(student: Student, config: ViTConfig) -> str:
+def _ask_about_depth(student: Student, config: ViTConfig) -> str:
     """Where to look when a count is right for one block and wrong for more; else ""."""
     one_block = replace(config, depth=1)
     if config.depth == 1 or _call_and_expect_number(student, one_block) != number_of_parameters(one_block):
@@ -123,7 +123,7 @@ def a_block_costs_what_it_should(student: Student, probe: Probe) -> None:
         raise Failure(
             f"{depths}, your count grows by {_format_count(found)}",
             f"{wanted:,}: {wanted // 5:,} for each block",
-            look_at_depth(student, shallow)
+            _ask_about_depth(student, shallow)
             or "List the parameters of one block with their shapes. How many tensors are there?",
         )
 

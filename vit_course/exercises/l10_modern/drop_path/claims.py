@@ -123,18 +123,16 @@ def an_image_is_dropped_whole_or_kept(student: Student, probe: Probe) -> None:
         student.note(("gone", bool(gone.any()), bool(gone.all())))
         if not gone.any() or gone.all():
             seen = "all images are dropped" if gone.all() else "no image is dropped"
-            raise Failure(
-                f"of {len(gone)} images with probability={case.probability:g} {seen}",
-                "some of them",
-                _ask_about_factors(factors),
-            )
+            look = _ask_about_factors(student, factors)
+            raise Failure(f"of {len(gone)} images with probability={case.probability:g} {seen}", "some of them", look)
     crowd = replace(draw_case(probe, 60, 4, probability=draw_probability(probe, 0.4, 0.5)), recording=False)
     _expect_some_images_dropped(student, crowd, "without gradients")
 
 
-def _ask_about_factors(factors: Tensor) -> str:
-    """Where to look when all images are dropped, or none is."""
+def _ask_about_factors(student: Student, factors: Tensor) -> str:
+    """Where to look when all images are dropped, or none is; how many factors there are goes on record."""
     seen = sorted({round(each, 2) for each in factors.flatten().tolist()})
+    student.note(("factors", min(len(seen), 3)))
     if len(seen) == 2:
         return f"An image is multiplied by {seen[0]:g} or by {seen[1]:g}. Which of the two should be 0?"
     return "Does each image have its own random number?"
