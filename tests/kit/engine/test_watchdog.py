@@ -56,9 +56,12 @@ CLOCK = Clock()
 def clock_of_the_watchdog(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The time is :class:`Clock`'s; signal handler and tracing have to be as before."""
     monkeypatch.setattr(watchdog, "time", SimpleNamespace(monotonic=CLOCK.monotonic))
-    before = signal.getsignal(signal.SIGINT), sys.gettrace()
+    # a shell starts what runs in its background with SIGINT ignored, and then no interrupt would ever end an answer
+    outside = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.default_int_handler, sys.gettrace()
     yield
-    assert (signal.getsignal(signal.SIGINT), sys.gettrace()) == before
+    after = signal.signal(signal.SIGINT, outside), sys.gettrace()
+    assert after == before
 
 
 def endless(images: Tensor, patch_size: int) -> Tensor:
